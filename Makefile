@@ -1,0 +1,52 @@
+# Each target sets up what it needs. `make demo` converts and verifies a model; `make test` runs the tests.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test check slow docs bench ops fuzz compat clean help
+
+help: ## show the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
+	touch $(READY)
+
+demo: $(READY) ## convert and verify a small DialoGPT-shaped model, and print the result
+	mkdir -p build
+	$(BIN)/torchferry export torchferry.demo:dialogpt -o build/dialogpt.onnx
+
+test: $(READY) ## lint, types, and all tests but the slow sweeps
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/mypy
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not compat"
+
+check: $(READY) ## lint, types, and the tests that take no model across
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_layers.py tests/test_public_api.py tests/report
+	@wc -l $$(git ls-files 'src/*.py') | sort -n | tail -8
+
+slow: $(READY) ## the sweeps that take minutes
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow
+
+docs: $(READY) ## rewrite the generated pages and the snapshots of every sentence
+	$(BIN)/python -m torchferry.report.docs docs
+	$(BIN)/python -m pytest tests -m "not slow and not compat" --snapshot-update -k "words or snapshot"
+
+bench: $(READY) ## time and memory beside plain torch.onnx.export, as ratios
+	$(BIN)/python benchmarks/export.py
+
+ops: $(READY) ## sweep torch's operator database and write docs/operators.md
+	$(BIN)/python benchmarks/ops.py docs/operators.md
+
+fuzz: $(READY) ## check thousands of broken files
+	$(BIN)/python benchmarks/fuzz.py
+
+compat: $(READY) ## run our files in real old onnxruntime releases
+	$(BIN)/python -m pytest -m compat
+
+clean: ## remove the virtual environment and what was built
+	rm -rf .venv build

@@ -1,0 +1,245 @@
+"""The functions that users call: each turns the user's words into a Job, heals it, and hands over what came out."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torchferry import pipeline
+from torchferry.errors import ExportError, UsageError, VerifyError, did_you_mean
+from torchferry.files import check_writable, move_into_place, workspace
+from torchferry.progress import Listener, listening
+from torchferry.records import Budget, Edit, History, Job, Safety
+from torchferry.result import Result, keep_without_name, size_on_disk
+
+# torch.onnx.export's further options. What they ask for is either always done here or has no meaning here, so a script
+# that passes them keeps working.
+TAKEN_FROM_TORCH = frozenset(
+    {
+        "artifacts_dir", "autograd_inlining", "custom_opsets", "custom_translation_table", "do_constant_folding",
+        "dump_exported_program", "dynamo", "export_modules_as_functions", "export_params", "external_data", "fallback",
+        "keep_initializers_as_inputs", "operator_export_type", "optimize", "profile", "report", "training", "verbose", "verify",
+    }
+)  # fmt: skip
+
+
+def export(
+    model: Any,
+    args: Any = (),
+    f: str | Path | None = None,
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    opset_version: int | None = None,
+    dynamic_shapes: Any = None,
+    dynamic_axes: Any = None,
+    examples: Sequence[Any] | None = None,
+    ranges: Mapping[str, tuple[int, int | None]] | None = None,
+    target: str | None = None,
+    repair: str = "safe",
+    check: bool = True,
+    edits: Sequence[Edit] = (),
+    budget: Budget | None = None,
+    progress: Listener | None = None,
+    **torch_options: Any,
+) -> Result:
+    """Convert a PyTorch model to ONNX and verify the file against the eager model.
+
+    model: an nn.Module, a function or bound method, an ExportedProgram, or the path of a `.pt2` file.
+    args, kwargs: an example call. An example is enough: which sizes can move is found by trying the model.
+    f: where to put the file; None keeps it only as long as the result (see `Result.save`).
+    dynamic_shapes, dynamic_axes, input_names, output_names, opset_version: as in torch.onnx.export.
+    examples: more calls, each `(args, kwargs)`, that must work.
+    ranges: {"batch_size": (1, 64)}: sizes that must hold. By default as far as the eager model goes.
+    target: "onnxruntime" (the installed one), "onnxruntime==1.17" or "opset 15": where the file must load.
+    repair: "off", "safe" (only what keeps the model's meaning) or "unsafe".
+    check: raise ExportError when nothing verified came out; with False, look at `result.ok` and `result.diagnoses`.
+
+    The model is left as it was: mode, parameters, buffers, attributes, hooks and random number generators.
+    """
+    _known_options(torch_options)
+    job = Job(
+        model=model,
+        args=args,
+        kwargs=dict(kwargs or {}),
+        examples=_calls(examples),
+        input_names=_names("input_names", input_names),
+        output_names=_names("output_names", output_names),
+        dynamic_shapes=dynamic_shapes,
+        dynamic_axes=dynamic_axes,
+        ranges=dict(ranges or {}),
+        opset=opset_version,
+        target=target,
+        budget=budget or Budget(),
+        edits=tuple(edits),
+    )
+    destination = Path(f) if f is not None else None
+    if destination is not None:
+        check_writable(destination)
+    began = time.perf_counter()
+    with _working(job, destination, progress) as prepared:
+        history = pipeline.heal(prepared, _allowed(repair))
+        result = _hand_over(history, destination)
+    result = replace(result, seconds=time.perf_counter() - began)
+    if check and not result.ok:
+        raise ExportError(result)
+    return result
+
+
+def verify(
+    model: Any,
+    path: str | Path,
+    args: Any = (),
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    examples: Sequence[Any] | None = None,
+    ranges: Mapping[str, tuple[int, int | None]] | None = None,
+    target: str | None = None,
+    check: bool = True,
+    budget: Budget | None = None,
+    progress: Listener | None = None,
+) -> Result:
+    """Compare an `.onnx` file, from any exporter, with the eager model, over the sizes that the file declares.
+
+    Returns a Result whose `ok` says whether they agree; with check=True raises VerifyError where they do not.
+    """
+    job = Job(
+        model=model,
+        args=args,
+        kwargs=dict(kwargs or {}),
+        examples=_calls(examples),
+        ranges=dict(ranges or {}),
+        target=target,
+        onnx=_existing(path),
+        budget=budget or Budget(),
+    )
+    began = time.perf_counter()
+    with _working(job, None, progress) as prepared:
+        history = pipeline.heal(prepared, allow=None)
+    result = Result("verify", history, Path(path), time.perf_counter() - began, size_on_disk(Path(path)))
+    if check and not result.ok:
+        raise VerifyError(result)
+    return result
+
+
+def check(
+    path: str | Path,
+    feeds: Any = None,
+    target: str | None = None,
+    repair: str = "safe",
+    output: str | Path | None = None,
+    *,
+    budget: Budget | None = None,
+    progress: Listener | None = None,
+) -> Result:
+    """Say whether an `.onnx` file from anywhere loads and runs, and if not, why; mend what can be mended.
+
+    feeds: one {input name: array} or several, to be run. Without them plausible ones are made from the file's inputs.
+    output: where to put the mended file; the file itself is never touched. `result.path` is the one to use.
+    Never raises for what is wrong with the file.
+    """
+    destination = Path(output) if output is not None else None
+    if destination is not None:
+        check_writable(destination)
+    job = Job(onnx=Path(path), feeds=_feeds(feeds), target=target, budget=budget or Budget())
+    began = time.perf_counter()
+    with _working(job, destination, progress) as prepared:
+        history = pipeline.heal(prepared, _allowed(repair))
+        made = getattr(history.best.value("check"), "path", None)
+        mended = made is not None and Path(made) != Path(path)
+        use = Path(path) if history.best.value("check") is not None else None
+        if mended and destination is not None and history.best.ok:
+            move_into_place(Path(made), destination)
+            use = destination
+    size = size_on_disk(use) if use is not None and use.is_file() else 0
+    return Result("check", history, use, time.perf_counter() - began, size)
+
+
+def explain(code_or_slug: str) -> str:
+    """Return the page behind a diagnosis, found by its code (`CAP003`) or slug (`branch-on-tensor-value`)."""
+    from torchferry.catalogue import find
+    from torchferry.report.explain import render
+
+    return render(find(code_or_slug))
+
+
+@contextmanager
+def _working(job: Job, destination: Path | None, progress: Listener | None) -> Iterator[Job]:
+    """Give the job a workspace beside its destination; leave the user's model as it was, whatever happens."""
+    from torchferry.eager import untouched
+
+    name = destination.name if destination is not None else "model.onnx"
+    with listening(progress), untouched(job.model), workspace(near=destination) as folder:
+        yield replace(job, workspace=folder, file_name=name)
+
+
+def _hand_over(history: History, destination: Path | None) -> Result:
+    """Move the verified file into place; nothing is left when there is none."""
+    if not history.best.ok:
+        return Result("export", history)
+    from torchferry.certificate import seal
+
+    made = Path(history.best.value("translate").path)
+    seal(made, history)
+    if destination is not None:
+        move_into_place(made, destination)
+        return Result("export", history, destination, bytes=size_on_disk(destination))
+    folder = tempfile.TemporaryDirectory(prefix="torchferry-")
+    kept = keep_without_name(made, Path(folder.name))
+    return Result("export", history, kept, bytes=size_on_disk(kept), folder=folder)
+
+
+def _allowed(repair: str) -> Safety | None:
+    known: dict[str, Safety | None] = {"off": None, "safe": "safe", "unsafe": "unsafe"}
+    if repair not in known:
+        raise UsageError(f'repair is "off", "safe" or "unsafe", not {repair!r}{did_you_mean(str(repair), known)}')
+    return known[repair]
+
+
+def _known_options(options: Mapping[str, Any]) -> None:
+    ours = {"kwargs", "input_names", "output_names", "opset_version", "dynamic_shapes", "dynamic_axes", "examples", "ranges"}
+    for name in options:
+        if name not in TAKEN_FROM_TORCH:
+            raise UsageError(f"export takes no argument `{name}`{did_you_mean(name, TAKEN_FROM_TORCH | ours)}")
+
+
+def _names(what: str, names: Sequence[str] | None) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    if isinstance(names, str):
+        raise UsageError(f"{what} is a list of names; write {what}=[{names!r}]")
+    if len(set(names)) != len(names):
+        raise UsageError(f"{what} names something twice: {', '.join(names)}")
+    return tuple(names)
+
+
+def _calls(examples: Sequence[Any] | None) -> tuple[Any, ...]:
+    """Return the further examples as (args, kwargs) pairs; a bare tuple of arguments, or one tensor, is taken as args."""
+    calls = []
+    for example in examples or ():
+        pair = isinstance(example, tuple) and len(example) == 2 and isinstance(example[1], Mapping)
+        calls.append((example[0], example[1]) if pair else (example, {}))
+    return tuple(calls)
+
+
+def _feeds(feeds: Any) -> tuple[Mapping[str, Any], ...]:
+    if feeds is None:
+        return ()
+    given = (feeds,) if isinstance(feeds, Mapping) else tuple(feeds)
+    for feed in given:
+        if not isinstance(feed, Mapping):
+            raise UsageError(f"a feed is a dict {{input name: array}}, not {type(feed).__name__}")
+    return given
+
+
+def _existing(path: str | Path) -> Path:
+    found = Path(path)
+    if not found.is_file():
+        raise UsageError(f"there is no file `{path}`")
+    return found

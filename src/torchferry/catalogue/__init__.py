@@ -1,0 +1,66 @@
+"""What can go wrong: one file for each diagnosis, found by walking this package; see `rule.py`.
+
+Third parties add rules through the entry point group `torchferry.rules`: each names a module with a Rule, bad and good.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from types import ModuleType
+
+from torchferry.catalogue.rule import Rule
+from torchferry.errors import UsageError, did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A rule with the module it stands in, which also holds its bad and good examples."""
+
+    rule: Rule
+    module: ModuleType
+
+    @property
+    def code(self) -> str:
+        return self.rule.code
+
+    @property
+    def slug(self) -> str:
+        return self.rule.slug()
+
+    def examples(self, kind: str) -> dict[str, object]:
+        """Return the functions that make example Jobs: `bad`, `bad_nested`, ... or `good`, ..."""
+        return {n: f for n, f in vars(self.module).items() if n == kind or n.startswith(kind + "_")}
+
+
+def _modules() -> list[ModuleType]:
+    found = [
+        importlib.import_module(info.name)
+        for info in pkgutil.walk_packages(__path__, prefix=__name__ + ".")
+        if not info.ispkg and info.name.count(".") == __name__.count(".") + 2
+    ]
+    return found + [importlib.import_module(point.value) for point in entry_points(group="torchferry.rules")]
+
+
+@cache
+def load() -> tuple[Entry, ...]:
+    """Return every rule, in the order of their codes. Imports neither torch nor onnx."""
+    entries = []
+    for module in _modules():
+        rules = [c for c in vars(module).values() if isinstance(c, type) and issubclass(c, Rule) and c.__module__ == module.__name__]
+        entries += [Entry(rule(), module) for rule in rules]
+    return tuple(sorted(entries, key=lambda e: e.code))
+
+
+def find(code_or_slug: str) -> Entry:
+    """Return the entry of a code (`CAP003`) or slug (`branch-on-tensor-value`)."""
+    wanted = code_or_slug.strip().lower().replace("_", "-")
+    for entry in load():
+        if wanted in (entry.code.lower(), entry.slug):
+            return entry
+    known = [e.code for e in load()] + [e.slug for e in load()]
+    hint = did_you_mean(code_or_slug.upper(), known) or did_you_mean(wanted, known)
+    raise UsageError(f"no diagnosis is called `{code_or_slug}`{hint}; `torchferry explain --list` shows them all")

@@ -1,0 +1,1 @@
+"""The rules of this stage; `torchferry.catalogue` finds them."""

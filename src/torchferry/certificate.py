@@ -1,0 +1,79 @@
+"""The certificate: what was verified, over which ranges, with which tolerances and versions; kept inside the file."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections import Counter
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from torchferry.errors import UsageError
+from torchferry.records import Case, History
+
+KEY = "pkg.torchferry.certificate"
+PACKAGES = ("torchferry", "torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "transformers", "numpy")
+
+
+def certificate(history: History) -> dict[str, Any]:
+    """Return what was shown of a verified case, as plain data."""
+    case = history.best
+    verified = case.value("verify")
+    signature = case.value("inputs").signature
+    return {
+        "dims": {d.name: str(d) for d in signature.dims},
+        "inputs": {spec.name: [spec.dtype, list(spec.shape)] for spec in signature.inputs},
+        "fixed": dict(signature.fixed),
+        "ranges": {name: list(span) for name, span in verified.ranges.items()},
+        "trials": dict(Counter(t.outcome for t in verified.trials)),
+        "sizes_tried": _sizes_tried(case),
+        "tolerance": {"rtol": verified.tolerance.rtol, "atol": verified.tolerance.atol, "because": verified.tolerance.because},
+        "worst": max((t.worst for t in verified.trials if t.outcome == "agree"), default=0.0),
+        "repairs": [f"{r.code}: {r.title}" for r in history.kept],
+        "versions": versions(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of everything that had a hand in a file."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def seal(path: Path, history: History) -> None:
+    """Write the certificate into the metadata of a file. The graph and the weights stay byte for byte as verified."""
+    import onnx
+
+    model = onnx.load(str(path), load_external_data=False)
+    entry = next((p for p in model.metadata_props if p.key == KEY), None) or model.metadata_props.add()
+    entry.key, entry.value = KEY, json.dumps(certificate(history), sort_keys=True)
+    path.write_bytes(model.SerializeToString())
+
+
+def read(path: str | Path) -> dict[str, Any]:
+    """Return the certificate inside a file."""
+    import onnx
+
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except Exception as error:  # protobuf raises its own kinds for anything that is not a model
+        raise UsageError(f"`{path}` cannot be read as an ONNX model; `torchferry check {path}` says what it is") from error
+    for entry in model.metadata_props:
+        if entry.key == KEY:
+            return dict(json.loads(entry.value))
+    raise UsageError(f"`{path}` carries no certificate: it was not exported by torchferry, or has been rewritten since")
+
+
+def _sizes_tried(case: Case) -> dict[str, list[int]]:
+    tried: dict[str, set[int]] = {}
+    for trial in case.value("verify").trials:
+        if trial.outcome == "agree":
+            for name, size in trial.sizes.items():
+                tried.setdefault(name, set()).add(size)
+    return {name: sorted(sizes) for name, sizes in tried.items()}

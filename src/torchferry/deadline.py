@@ -1,0 +1,36 @@
+"""An end to what hangs: a block that runs longer than allowed is broken off with `TookTooLong`."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class TookTooLong(Exception):
+    """A stage ran past its time limit."""
+
+
+@contextmanager
+def time_limit(seconds: float, what: str) -> Iterator[None]:
+    """Raise TookTooLong in the block after `seconds`.
+
+    Only the main thread can be interrupted from within Python; elsewhere the block runs on. Runs in onnxruntime have a
+    limit of their own, and the command line watches its whole child process from outside.
+    """
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise TookTooLong(f"{what} took longer than the time limit of {seconds:g} s")
+
+    handler = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)

@@ -1,0 +1,101 @@
+"""The user's model, called as the user calls it, without leaving a trace on it. The oracle of everything else."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+
+# Up to here a whole copy is made for safety; a larger model shares its parameters with the copy, as memory would double.
+WHOLE_COPY_BYTES = 256 * 2**20
+
+
+def fresh(module: torch.nn.Module) -> torch.nn.Module:
+    """Return a copy whose state is as the user left it; the module itself where it cannot be copied.
+
+    Buffers and attributes are always the copy's own. Parameters of a large model are shared: forward does not write them.
+    """
+    shared = [p for p in module.parameters() if p is not None]
+    memo = {id(p): p for p in shared} if weight_bytes(module) > WHOLE_COPY_BYTES else {}
+    try:
+        return copy.deepcopy(module, memo)
+    except Exception:  # generators, locks, script modules, non-leaf tensors: anything may refuse to be copied
+        return module
+
+
+def weight_bytes(module: torch.nn.Module) -> int:
+    """Return the size of a module's parameters and buffers, each storage counted once."""
+    tensors = {t.data_ptr(): t.numel() * t.element_size() for t in [*module.parameters(), *module.buffers()] if not t.is_meta}
+    return sum(tensors.values())
+
+
+def call(module: Any, args: tuple[Any, ...], *, seed: int = 0) -> tuple[torch.Tensor, ...]:
+    """Return what the flat module gives for copies of `args`, without gradients unless forward itself needs them.
+
+    The seed is set, so that two calls of a model that draws random numbers draw the same ones.
+    """
+    with untouched_rng():
+        torch.manual_seed(seed)
+        random.seed(seed)
+        np.random.seed(seed % 2**32)
+        try:
+            with torch.no_grad():
+                return _detached(module(*clone(args)))
+        except RuntimeError as error:
+            if "does not require grad" not in str(error):
+                raise
+        with torch.enable_grad():  # forward takes gradients itself and counts on the caller's mode
+            return _detached(module(*clone(args)))
+
+
+def clone(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the same values in new tensors, so that a model which writes into its inputs spoils nothing."""
+    return tuple(a.detach().clone() if isinstance(a, torch.Tensor) else copy.deepcopy(a) for a in args)
+
+
+def _detached(outputs: Any) -> tuple[torch.Tensor, ...]:
+    return tuple(o.detach() for o in outputs)
+
+
+@contextmanager
+def untouched_rng() -> Iterator[None]:
+    """Give back the random number generators of torch, numpy and Python as they were."""
+    state, numpy_state, python_state = torch.get_rng_state(), np.random.get_state(), random.getstate()
+    try:
+        yield
+    finally:
+        torch.set_rng_state(state)
+        np.random.set_state(numpy_state)
+        random.setstate(python_state)
+
+
+@contextmanager
+def untouched(module: Any) -> Iterator[None]:
+    """Give back a module's modes, buffers, attributes, hooks and requires_grad, and the generators, as they were."""
+    if not isinstance(module, torch.nn.Module):
+        with untouched_rng():
+            yield
+        return
+    # _parameters, _buffers, _modules, hooks and plain attributes all live in __dict__; the dicts in it are copied one
+    # level deep, as are lists, so that what forward appends or caches goes away again
+    attributes = [(m, {k: copy.copy(v) if isinstance(v, dict | list) else v for k, v in vars(m).items()}) for m in module.modules()]
+    requires = [(p, p.requires_grad) for p in module.parameters()]
+    buffers = [(b, b._version, b.detach().clone()) for b in module.buffers() if not b.is_meta]
+    try:
+        with untouched_rng():
+            yield
+    finally:
+        for owner, saved in attributes:
+            vars(owner).clear()
+            vars(owner).update(saved)
+        for parameter, flag in requires:
+            parameter.requires_grad_(flag)
+        for buffer, version, value in buffers:
+            if buffer._version != version:
+                with torch.no_grad():
+                    buffer.copy_(value)

@@ -1,0 +1,202 @@
+"""The one door to onnxruntime: what it takes, and sessions that cannot take the process down with them.
+
+onnxruntime does crash and hang on odd graphs, so models that nobody has run yet are opened in a child process (`Worker`).
+Its death or silence comes back as a `Fault`, like any other answer.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import uuid
+from collections.abc import Mapping, Sequence
+from functools import cache
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from torchferry.errors import ForeignApiMoved
+from torchferry.records import Fault
+
+LEVELS = ("all", "basic", "extended", "none")  # "all" is onnxruntime's own default
+
+
+def version() -> str:
+    """Return the installed onnxruntime's version."""
+    import onnxruntime
+
+    return str(onnxruntime.__version__)
+
+
+def session(
+    path: str | Path | bytes,
+    *,
+    level: str = "all",
+    disabled: Sequence[str] = (),
+    config: Mapping[str, str] | None = None,
+    threads: int = 0,
+) -> Any:
+    """Return an in-process onnxruntime.InferenceSession on the CPU, silent on stderr."""
+    import onnxruntime
+
+    levels = onnxruntime.GraphOptimizationLevel
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = {
+        "all": levels.ORT_ENABLE_ALL,
+        "extended": levels.ORT_ENABLE_EXTENDED,
+        "basic": levels.ORT_ENABLE_BASIC,
+        "none": levels.ORT_DISABLE_ALL,
+    }[level]
+    options.log_severity_level = 4
+    options.intra_op_num_threads = threads
+    for key, value in (config or {}).items():
+        options.add_session_config_entry(key, value)
+    source = path if isinstance(path, bytes) else str(path)
+    return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"], disabled_optimizers=list(disabled) or None)
+
+
+@cache
+def limits() -> tuple[int, int]:
+    """Return the newest IR version and opset that the installed onnxruntime takes, by asking it: there is no API."""
+    ir = _told(_one_node_model(ir_version=99, opset=1), r"max supported IR version: (\d+)")
+    return ir, _told(_one_node_model(ir_version=ir, opset=99), r"is till opset (\d+)")
+
+
+def _told(model: bytes, pattern: str) -> int:
+    try:
+        session(model)
+    except Exception as error:
+        if match := re.search(pattern, str(error)):
+            return int(match[1])
+        raise ForeignApiMoved(f"onnxruntime {version()} words its limits in a way we do not know: {error}") from error
+    raise ForeignApiMoved(f"onnxruntime {version()} opened a model of a version that does not exist")
+
+
+def _one_node_model(ir_version: int, opset: int) -> bytes:
+    import onnx
+
+    value = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [1]) for n in "xy"]
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["x"], ["y"])], "g", value[:1], value[1:])
+    made = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
+    made.ir_version = ir_version
+    return bytes(made.SerializeToString())
+
+
+class Worker:
+    """A child process that opens and runs models. A crash or a hang in it comes back as a Fault; then a new one is started.
+
+    Use it as a context manager. Answers are values or Faults; it never raises for what a model does.
+    """
+
+    def __init__(self, time_limit: float = 600.0, memory_limit: int | None = None) -> None:
+        self.time_limit = time_limit
+        self.memory_limit = memory_limit
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pipe: Connection | None = None
+        self._opened: dict[str, dict[str, Any]] = {}  # what to open again after a death
+        self._alive_keys: set[str] = set()
+
+    def open(self, path: str | Path, **options: Any) -> str | Fault:
+        """Return a key for a session on the model at `path` (options as in `session`), or what stopped it."""
+        key = uuid.uuid4().hex
+        answer = self._ask("open", key, str(path), options)
+        if isinstance(answer, Fault):
+            return answer
+        self._opened[key] = {"path": str(path), **options}
+        self._alive_keys.add(key)
+        return key
+
+    def run(self, key: str, feeds: Mapping[str, np.ndarray], outputs: Sequence[str] | None = None) -> list[Any] | Fault:
+        """Return the outputs of a run, or what stopped it."""
+        if key not in self._alive_keys:  # the process that held it died in another model's run
+            again = dict(self._opened[key])
+            answer = self._ask("open", key, again.pop("path"), again)
+            if isinstance(answer, Fault):
+                return answer
+            self._alive_keys.add(key)
+        return self._ask("run", key, dict(feeds), None if outputs is None else list(outputs))  # type: ignore[no-any-return]
+
+    def close(self, key: str) -> None:
+        """Give back the memory of a session."""
+        self._opened.pop(key, None)
+        if key in self._alive_keys:
+            self._alive_keys.discard(key)
+            self._ask("close", key)
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._end()
+
+    def _ask(self, *message: Any) -> Any:
+        if self._process is None:
+            self._start()
+        assert self._pipe is not None and self._process is not None
+        try:
+            self._pipe.send(message)
+            if not self._pipe.poll(self.time_limit):
+                self._end()
+                return Fault("TimeLimit", f"onnxruntime gave no answer within {self.time_limit:g} s ({message[0]})")
+            return self._pipe.recv()
+        except (EOFError, OSError):
+            code = self._process.wait()
+            self._end()
+            died = f"signal {-code}" if code < 0 else f"exit code {code}"
+            return Fault("ProcessDied", f"onnxruntime ended its process with {died} ({message[0]})")
+        except BaseException:  # Ctrl-C in the middle of an answer: the pipe is out of step
+            self._end()
+            raise
+
+    def _start(self) -> None:
+        ours, theirs = Pipe()
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+        command = f"from torchferry.ort import serve; serve({theirs.fileno()}, {self.memory_limit!r})"
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", command], env=environment, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
+        )
+        theirs.close()  # so that the child's death reads as the end of the pipe
+        self._pipe = ours
+
+    def _end(self) -> None:
+        if self._pipe is not None:
+            self._pipe.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._process = self._pipe = None
+        self._alive_keys.clear()
+
+
+def serve(handle: int, memory_limit: int | None) -> None:
+    """Answer a Worker's questions until it hangs up; the body of the child process."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle; it ends us
+    if memory_limit is not None:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (memory_limit, memory_limit))
+    pipe = Connection(handle)
+    sessions: dict[str, Any] = {}
+    while True:
+        try:
+            verb, key, *rest = pipe.recv()
+        except EOFError:
+            return
+        try:
+            answer: Any = None
+            if verb == "open":
+                sessions[key] = session(rest[0], **rest[1])
+            elif verb == "run":
+                answer = sessions[key].run(rest[1], rest[0])
+            else:
+                sessions.pop(key, None)
+        except Exception as error:
+            answer = Fault(type(error).__name__, str(error))
+        pipe.send(answer)

@@ -1,0 +1,87 @@
+"""READ FIRST: the pipeline. `run` takes a Job through the stages; `heal` repairs the Job and runs it again.
+
+    inputs -> capture -> translate -> check -> verify -> diagnose -> repair (edits the Job, runs again) -> report
+
+A stage is a function from the Case so far to a Step. A fault in the user's model is a value in that Step, so the whole
+story is there when the diagnosis is made; a repair is data that edits the Job, so that the same stages prove it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from torchferry.deadline import time_limit
+from torchferry.errors import TorchferryError
+from torchferry.progress import Event, tell
+from torchferry.records import Case, Fault, History, Job, Safety, Stage, Step
+
+MOST_REPAIRS = 16  # a job that needs more has something else wrong with it
+
+
+def run(job: Job, known: tuple[Step, ...] = ()) -> Case:
+    """Return one pass over the pipeline; `known` are answers of its first stages that still hold."""
+    case = Case(job, known)
+    for stage in job.stages[len(known) :]:
+        case = case.plus(_answer(stage, case))
+        if case.blocked:  # the next stage has nothing to work on; mere findings do not block
+            break
+    from torchferry.diagnose import diagnose
+
+    return replace(case, diagnoses=diagnose(case))
+
+
+def heal(job: Job, allow: Safety | None = "safe") -> History:
+    """Return the job's history: run it, then try the repairs on offer, keeping each one that is proven better."""
+    from torchferry.repair import judge, next_repair
+
+    case = run(job)
+    history = History(cases=(case,), best=case)
+    for _ in range(MOST_REPAIRS if allow else 0):
+        offer = next_repair(history, allow)
+        if offer is None:
+            break
+        diagnosis, repair = offer
+        tell(Event("repair", repair.edit.stage, f"{repair.code}: {repair.title}"))
+        mended = run(history.best.job.plus(repair.edit), _still_true(history.best, repair.edit.stage))
+        history = judge(history, diagnosis, repair, mended)
+    return history
+
+
+def _answer(stage: Stage, case: Case) -> Step:
+    """Return a stage's answer with the time it took; what it raises about the model becomes a fault."""
+    tell(Event("begin", stage))
+    began = time.perf_counter()
+    try:
+        with time_limit(case.job.budget.time_limit, stage):
+            step = _stage(stage)(case)
+    except TorchferryError:  # the user's call, or our own installation, is at fault: no use in going on
+        raise
+    except Exception as error:  # torch, onnx and onnxruntime may raise anything about a model
+        step = Step(stage, fault=Fault.of(error))
+    step = replace(step, seconds=time.perf_counter() - began)
+    tell(Event("end", stage, seconds=step.seconds, ok=step.fault is None and not step.findings))
+    return step
+
+
+def _stage(stage: Stage) -> Callable[[Case], Step]:
+    """Return the function behind a stage's name, loading torch or onnx only when it is needed."""
+    match stage:
+        case "inputs":
+            from torchferry.inputs import bind as function
+        case "capture":
+            from torchferry.capture import capture as function
+        case "translate":
+            from torchferry.translate import translate as function
+        case "check":
+            from torchferry.check import check as function
+        case "verify":
+            from torchferry.verify import verify as function
+    return function
+
+
+def _still_true(case: Case, edited: Stage) -> tuple[Step, ...]:
+    """Return the answers that an edit of a stage leaves as they were: those of the stages before it."""
+    before = case.job.stages[: case.job.stages.index(edited)]
+    return tuple(step for step in case.steps if step.stage in before)

@@ -1,0 +1,46 @@
+"""How far the work is: events for whoever asked to be told. Nothing is printed here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Literal
+
+log = logging.getLogger("torchferry")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something happened: a stage began or ended, a trial was run, a repair is being tried."""
+
+    kind: Literal["begin", "end", "tick", "repair"]
+    stage: str
+    words: str = ""
+    seconds: float = 0.0
+    done: int = 0
+    total: int = 0
+    ok: bool = True
+
+
+Listener = Callable[[Event], None]
+_listener: ContextVar[Listener | None] = ContextVar("torchferry_listener", default=None)
+
+
+def tell(event: Event) -> None:
+    """Pass an event to the listener, if there is one, and to the log."""
+    log.debug("%s %s %s", event.stage, event.kind, event.words)
+    if (listener := _listener.get()) is not None:
+        listener(event)
+
+
+@contextmanager
+def listening(listener: Listener | None) -> Iterator[None]:
+    """Send events to `listener` for as long as the block runs."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)

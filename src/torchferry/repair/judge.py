@@ -1,0 +1,56 @@
+"""Keep a repair only if the new case is proven better than the best so far."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from torchferry.records import Case, Diagnosis, History, Repair, Step
+
+
+def judge(history: History, diagnosis: Diagnosis, repair: Repair, case: Case) -> History:
+    """Return the history with one more case; the repair is kept if the case is better."""
+    tried = (*history.tried, repair)
+    if not better(case, history, diagnosis):
+        return replace(history, cases=(*history.cases, _slim(case)), tried=tried)
+    return History(
+        cases=(*(_slim(c) for c in history.cases), case),
+        best=case,
+        tried=tried,
+        kept=(*history.kept, repair),
+        mended=(*history.mended, replace(diagnosis, fixed=True)),
+    )
+
+
+def better(case: Case, history: History, mended: Diagnosis) -> bool:
+    """Say whether a case is an advance: further, or with fewer errors, or the fault gone and only new ones left.
+
+    The last clause lets a model with several faults in one stage be mended one by one: capture shows only the first.
+    A fault that was seen before does not count as new, so the loop cannot go round in circles.
+    """
+    if _standing(case) != _standing(history.best):
+        return _standing(case) > _standing(history.best)
+    seen = {_identity(d) for c in history.cases for d in c.diagnoses}
+    gone = _identity(mended) not in {_identity(d) for d in case.diagnoses}
+    return gone and all(_identity(d) not in seen or d in history.best.errors for d in case.errors)
+
+
+def _standing(case: Case) -> tuple[int, int, int, int]:
+    """How far a case got, how few errors it has, and how few trials failed."""
+    answered = sum(step.fault is None for step in case.steps)
+    opened = getattr(case.value("check"), "reached", 0)  # a file that opens, or even runs, has come further
+    verified = case.value("verify")
+    return answered, opened, -len(case.errors), -len(verified.failed) if verified else 0
+
+
+def _identity(diagnosis: Diagnosis) -> tuple[str, str]:
+    return diagnosis.code, str(diagnosis.location)
+
+
+def _slim(case: Case) -> Case:
+    """Return a case without its programs and graphs, which may be large; a case that lost is kept for the record only."""
+    return replace(case, steps=tuple(_slim_step(step) for step in case.steps))
+
+
+def _slim_step(step: Step) -> Step:
+    heavy = {name: None for name in ("program", "model") if hasattr(step.value, name)}
+    return replace(step, value=replace(step.value, **heavy)) if heavy else step
