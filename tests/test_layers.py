@@ -11,7 +11,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "torchferry"
 FILES = sorted(SOURCE.rglob("*.py"))
 STAGES = ("inputs", "capture", "translate", "check", "verify")
-ABOVE = ("pipeline", "api", "result", "certificate", "report", "runtime", "cli", "repair", "diagnose")
+ABOVE = ("pipeline", "api", "result", "certificate", "report", "runtime", "cli", "repair", "diagnose", "tasks", "generation", "demo")
 FOUNDATIONS = ("records", "errors", "progress", "files", "deadline", "releases")
 
 

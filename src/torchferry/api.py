@@ -44,6 +44,8 @@ def export(
     target: str | None = None,
     repair: str = "safe",
     check: bool = True,
+    task: str | None = None,
+    tokenizer_from: str | Path | None = None,
     edits: Sequence[Edit] = (),
     budget: Budget | None = None,
     progress: Listener | None = None,
@@ -60,10 +62,22 @@ def export(
     target: "onnxruntime" (the installed one), "onnxruntime==1.17" or "opset 15": where the file must load.
     repair: "off", "safe" (only what keeps the model's meaning) or "unsafe".
     check: raise ExportError when nothing verified came out; with False, look at `result.ok` and `result.diagnoses`.
+    task: "text-generation" and the like: a transformers model as one graph with a cache, in a directory `f` that generates.
+    tokenizer_from: with a task, the directory whose tokenizer goes along.
+    edits: repairs to start from, as `Result.recipe()` prints them.
+    budget: how much verification may cost, its seed, and the time limit of a stage.
+    progress: is called with an Event for each stage, trial and repair.
 
     The model is left as it was: mode, parameters, buffers, attributes, hooks and random number generators.
     """
     _known_options(torch_options)
+    if task is not None or (f is not None and Path(f).is_dir() and hasattr(model, "generate")):
+        from torchferry.tasks import export_directory
+
+        return export_directory(
+            model, f, task=task, tokenizer_from=tokenizer_from, opset_version=opset_version, target=target, repair=repair,
+            check=check, budget=budget, progress=progress,
+        )  # fmt: skip
     job = Job(
         model=model,
         args=args,

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from types import FrameType
 
 
-class TookTooLong(Exception):
-    """A stage ran past its time limit."""
+class TookTooLong(BaseException):
+    """A stage ran past its time limit. Like Ctrl-C it is no Exception, so that no `except Exception` on the way eats it."""
 
 
 @contextmanager

@@ -87,6 +87,80 @@ def _one_node_model(ir_version: int, opset: int) -> bytes:
     return bytes(made.SerializeToString())
 
 
+def run(opened: Any, feeds: Mapping[str, Any], outputs: Sequence[str] | None = None, options: Any = None) -> list[Any]:
+    """Return what a session gives; bfloat16 and float8, which its own `run` does not take or give, included."""
+    if not any(_unknown_to_numpy(getattr(v, "dtype", None)) for v in feeds.values()) and not _gives_unknown(opened):
+        return list(opened.run(outputs, dict(feeds), options))
+    values = opened.run_with_ort_values(outputs, {k: ort_value(v) for k, v in feeds.items()}, options)
+    return [array_of(v) for v in values]
+
+
+def _unknown_to_numpy(dtype: Any) -> bool:
+    return getattr(dtype, "name", "").startswith(("bfloat16", "float8"))
+
+
+def _gives_unknown(opened: Any) -> bool:
+    return any(o.type.startswith(("tensor(bfloat16", "tensor(float8")) for o in opened.get_outputs())
+
+
+def ort_value(value: Any) -> Any:
+    """Return an array as onnxruntime's own kind of value."""
+    import onnx
+    import onnxruntime
+
+    if type(value).__name__ == "OrtValue":
+        return value
+    array = np.ascontiguousarray(value)
+    if not _unknown_to_numpy(array.dtype):
+        return onnxruntime.OrtValue.ortvalue_from_numpy(array)
+    bits = array.view(np.uint16 if array.dtype.itemsize == 2 else np.uint8)
+    return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
+
+
+def array_of(value: Any) -> Any:
+    """Return onnxruntime's own kind of value as an array."""
+    import ctypes
+
+    import onnx
+
+    if not value.is_tensor() or not value.data_type().startswith(("tensor(bfloat16", "tensor(float8")):
+        return value.numpy() if value.is_tensor() else value
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(value.element_type())
+    count = int(np.prod(value.shape(), dtype=np.int64))
+    raw = ctypes.string_at(value.data_ptr(), count * dtype.itemsize) if count else b""
+    return np.frombuffer(raw, dtype).reshape(value.shape()).copy()
+
+
+Kernel = tuple[int, int, dict[str, tuple[str, ...]]]  # first and last version of the operator, {type variable: types}
+
+
+@cache
+def kernels() -> dict[tuple[str, str], tuple[Kernel, ...]]:
+    """Return what the installed runtime's CPU provider implements, by (domain, operator); empty where it cannot be asked."""
+    state = _private_state("get_all_opkernel_def")
+    found: dict[tuple[str, str], list[Kernel]] = {}
+    for k in state.get_all_opkernel_def() if state else ():
+        if k.provider == "CPUExecutionProvider":
+            constraints = {name: tuple(types) for name, types in k.type_constraints.items()}
+            found.setdefault((k.domain, k.op_name), []).append((*k.version_range, constraints))
+    return {key: tuple(value) for key, value in found.items()}
+
+
+@cache
+def schema(domain: str, op_type: str) -> Any | None:
+    """Return the installed runtime's newest schema of one of its own operators, or None."""
+    state = _private_state("get_all_operator_schema")
+    found = [s for s in state.get_all_operator_schema() if (s.domain, s.name) == (domain, op_type)] if state else []
+    return max(found, key=lambda s: s.since_version, default=None)
+
+
+def _private_state(name: str) -> Any | None:
+    """Return onnxruntime's private module if it still has a function of that name."""
+    from onnxruntime.capi import onnxruntime_pybind11_state
+
+    return onnxruntime_pybind11_state if hasattr(onnxruntime_pybind11_state, name) else None
+
+
 class Worker:
     """A child process that opens and runs models. A crash or a hang in it comes back as a Fault; then a new one is started.
 
@@ -194,7 +268,7 @@ def serve(handle: int, memory_limit: int | None) -> None:
             if verb == "open":
                 sessions[key] = session(rest[0], **rest[1])
             elif verb == "run":
-                answer = sessions[key].run(rest[1], rest[0])
+                answer = run(sessions[key], rest[0], rest[1])
             else:
                 sessions.pop(key, None)
         except Exception as error:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from torchferry.deadline import time_limit
+from torchferry.deadline import TookTooLong, time_limit
 from torchferry.errors import TorchferryError
 from torchferry.progress import Event, tell
 from torchferry.records import Case, Fault, History, Job, Safety, Stage, Step
@@ -58,7 +58,7 @@ def _answer(stage: Stage, case: Case) -> Step:
             step = _stage(stage)(case)
     except TorchferryError:  # the user's call, or our own installation, is at fault: no use in going on
         raise
-    except Exception as error:  # torch, onnx and onnxruntime may raise anything about a model
+    except (Exception, TookTooLong) as error:  # torch, onnx and onnxruntime may raise anything about a model
         step = Step(stage, fault=Fault.of(error))
     step = replace(step, seconds=time.perf_counter() - began)
     tell(Event("end", stage, seconds=step.seconds, ok=step.fault is None and not step.findings))

@@ -228,6 +228,7 @@ class Bound:
     feeds: Callable[..., dict[str, Any]]
     examples: tuple[tuple[Any, ...], ...] = ()  # the user's further examples, flattened like the first
     prefix: str = "model."  # where the user's module sits inside `module`: to be taken off names that users see
+    roles: Mapping[str, str] = field(default_factory=dict)  # input name -> what it is for; see inputs/roles.py
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +279,8 @@ class Checked:
     ir_version: int
     bytes: int
     runtime: str  # "onnxruntime 1.31.1"
+    path: Path | None = None  # for a file from elsewhere: the one to use, mended in the workspace or as it was
+    reached: int = 0  # for a file from elsewhere: 0 it was read, 1 it opens, 2 it runs on every feed
 
 
 @dataclass(frozen=True, slots=True)

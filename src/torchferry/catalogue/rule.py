@@ -22,7 +22,7 @@ class Rule:
     severity: ClassVar[Severity] = "error"
     since: ClassVar[str] = "0.1"
     also: ClassVar[frozenset[str]] = frozenset()  # codes that bad() may raise beside this one
-    last_resort: ClassVar[bool] = False  # asked only when no other rule can say why the stage failed
+    last_resort: ClassVar[bool] = False  # asked only when a stage failed and no other rule can say why
     explains: ClassVar[frozenset[str]] = frozenset()  # codes that are mere consequences when this one is found
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:

@@ -1,0 +1,51 @@
+"""Try each strategy in turn; keep every failure, as the diagnosis may need any of them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from torchferry import eager
+from torchferry.capture import patches, strategies
+from torchferry.records import Attempt, Fault
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the attempts came to: a program, or none; and each attempt with what stopped it."""
+
+    program: Any
+    strategy: str
+    attempts: tuple[Attempt, ...]
+
+
+def attempt(module: Any, args: tuple[Any, ...], shapes: Any, chosen: tuple[strategies.Strategy, ...] | None = None) -> Outcome:
+    """Return the first program that a strategy gives, and what stopped the ones before it."""
+    attempts: list[Attempt] = []
+    for strategy in chosen or strategies.ordered():
+        began = time.perf_counter()
+        try:
+            program = once(strategy, module, args, shapes)
+        except Exception as error:  # torch may raise anything about a model; each failure is evidence
+            attempts.append(Attempt(strategy.name, Fault.of(error), time.perf_counter() - began))
+            continue
+        attempts.append(Attempt(strategy.name, None, time.perf_counter() - began))
+        return Outcome(program, strategy.name, tuple(attempts))
+    return Outcome(None, "", tuple(attempts))
+
+
+def once(strategy: strategies.Strategy, module: Any, args: tuple[Any, ...], shapes: Any) -> Any:
+    """Return a strategy's program for a module of which a capture may spoil the state; globals are left as they were."""
+    with patches.active(module), eager.untouched_rng(), _quiet():
+        return strategy.run(module, eager.clone(args), strategies.moving(shapes))
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    # torch prints whole graphs to stderr when a capture fails; all of it is in the exception as well
+    with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+        yield

@@ -1,0 +1,33 @@
+"""What is changed in Python, torch and transformers while a model is captured, and put back afterwards, whatever happened."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
+
+from torchferry.capture.patches import distributions, export_flags, guard_origins, numbers, tensors_of_sizes
+
+Patch = Callable[[Any], AbstractContextManager[Any]]
+
+# Every patch lets through what it is not meant for, so all of them are on for every capture.
+ALL: dict[str, Patch] = {
+    "guard-origins": guard_origins.patch,
+    "numbers": numbers.patch,
+    "tensors-of-sizes": tensors_of_sizes.patch,
+    "export-flags": export_flags.patch,
+    "distributions": distributions.patch,
+}
+
+# Captures change globals of torch, so there is one at a time; a thread may nest them.
+_one_at_a_time = threading.RLock()
+
+
+@contextmanager
+def active(module: Any, names: tuple[str, ...] = tuple(ALL)) -> Iterator[None]:
+    """Apply the patches for as long as the block runs; a failure or Ctrl-C inside takes them away too."""
+    with _one_at_a_time, ExitStack() as stack:
+        for name in names:
+            stack.enter_context(ALL[name](module))
+        yield

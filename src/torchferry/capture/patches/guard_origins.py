@@ -1,0 +1,41 @@
+"""Each guard remembers the user's own line, not the line inside torch or a package that happened to compare the sizes."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from contextlib import AbstractContextManager
+from typing import Any
+
+from torch._guards import SLoc, TracingContext
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+from torchferry.capture import source_map
+from torchferry.capture.patches.replace import replaced
+
+
+def patch(module: Any) -> AbstractContextManager[None]:
+    """Return a context in which the stack of a guard is searched for the user's frame."""
+    original = ShapeEnv._get_stack_summary
+
+    def with_user_frame(self: Any, is_debug: bool = False, framework_loc: str | None = None) -> tuple[Any, str]:
+        place, text = original(self, is_debug, framework_loc)
+        frame = user_frame()
+        return (SLoc(frame, place.maybe_user_loc) if frame else place), text
+
+    return replaced(ShapeEnv, {"_get_stack_summary": with_user_frame})
+
+
+def user_frame() -> traceback.FrameSummary | None:
+    """Return the innermost line of the user's code that is being run, or read by dynamo; of a package's code if none is."""
+    live = []
+    frame = sys._getframe(1)
+    while frame is not None:
+        live.append(traceback.FrameSummary(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name, lookup_line=False))
+        frame = frame.f_back  # type: ignore[assignment]
+    read = list(TracingContext.extract_stack())[::-1]  # strict mode: the frames that dynamo goes through symbolically
+    for wanted in (source_map.is_user_file, source_map.is_model_file):
+        for place in (*read, *live):
+            if wanted(place.filename) and place.name != "<module>":
+                return place
+    return None

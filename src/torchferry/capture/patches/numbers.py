@@ -1,0 +1,171 @@
+"""`int(0.5 * n)`, `math.sqrt(n)`, `np.prod(shape)`, `len(x)`: arithmetic on sizes that move stays symbolic.
+
+Python's own functions must give back plain numbers, and so would freeze the example's size into the program. In the
+modules that hold the model's code, the names of these functions stand for ones that know symbolic numbers.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+
+from torchferry.capture import source_map
+from torchferry.capture.patches.replace import replaced
+
+_SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+class _KnowsSymbols(type):
+    """Makes a stand-in for int or float pass as the real one."""
+
+    real: type
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, cls.real)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return issubclass(other, cls.real)
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls.real or other is cls
+
+    def __hash__(cls) -> int:
+        return hash(cls.real)
+
+
+class SymbolicInt(int, metaclass=_KnowsSymbols):
+    """`int` that leaves symbolic numbers symbolic."""
+
+    real = builtins.int
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and isinstance(args[0], _SYMBOLS):
+            return torch.sym_int(args[0])
+        if len(args) == 1 and isinstance(args[0], torch.Tensor):
+            return _number(args[0], torch.sym_int, builtins.int)
+        return builtins.int(*args, **kwargs)
+
+
+class SymbolicFloat(float, metaclass=_KnowsSymbols):
+    """`float` that leaves symbolic numbers symbolic."""
+
+    real = builtins.float
+
+    def __new__(cls, *args: Any) -> Any:
+        if len(args) == 1 and isinstance(args[0], _SYMBOLS):
+            return torch.sym_float(args[0])
+        if len(args) == 1 and isinstance(args[0], torch.Tensor):
+            return _number(args[0], torch.sym_float, builtins.float)
+        return builtins.float(*args)
+
+
+def _number(tensor: torch.Tensor, symbolic: Callable[[Any], Any], plain: Callable[[Any], Any]) -> Any:
+    """Return a tensor's single value: symbolic while capturing, plain otherwise."""
+    value = tensor.item()
+    return symbolic(value) if isinstance(value, _SYMBOLS) else plain(value)
+
+
+def symbolic_len(thing: Any) -> Any:
+    """Return `len`, with a tensor's moving size left symbolic."""
+    return thing.size(0) if isinstance(thing, torch.Tensor) and thing.dim() else builtins.len(thing)
+
+
+def _extreme(plain: Callable[..., Any], symbolic: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    def pick(*args: Any, **kwargs: Any) -> Any:
+        items = args if builtins.len(args) > 1 else args[0] if args and isinstance(args[0], list | tuple) else ()
+        if not kwargs and any(isinstance(i, _SYMBOLS) for i in items) and all(isinstance(i, (*_SYMBOLS, int, float)) for i in items):
+            return functools.reduce(symbolic, items)
+        return plain(*args, **kwargs)
+
+    return pick
+
+
+_NAMES: dict[str, Any] = {
+    "int": SymbolicInt,
+    "float": SymbolicFloat,
+    "len": symbolic_len,
+    "max": _extreme(builtins.max, torch.sym_max),
+    "min": _extreme(builtins.min, torch.sym_min),
+}
+
+
+def _unary(plain: Callable[..., Any], symbolic: Callable[[Any], Any]) -> Callable[..., Any]:
+    @functools.wraps(plain)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], _SYMBOLS):
+            return symbolic(args[0])
+        return plain(*args, **kwargs)
+
+    return call
+
+
+def _product(plain: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(plain)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if args and not kwargs and isinstance(args[0], list | tuple) and any(isinstance(i, _SYMBOLS) for i in args[0]):
+            return functools.reduce(lambda a, b: a * b, args[0], 1)
+        return plain(*args, **kwargs)
+
+    return call
+
+
+def _sum(plain: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(plain)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if args and not kwargs and isinstance(args[0], list | tuple) and any(isinstance(i, _SYMBOLS) for i in args[0]):
+            return functools.reduce(lambda a, b: a + b, args[0], 0)
+        return plain(*args, **kwargs)
+
+    return call
+
+
+def _math() -> dict[str, Any]:
+    table = {name: _unary(getattr(math, name), getattr(torch, f"_sym_{name}", None) or getattr(torch, f"sym_{name}"))
+             for name in ("sqrt", "cos", "sin", "tan", "cosh", "sinh", "tanh", "acos", "asin", "atan")
+             if hasattr(torch, f"_sym_{name}") or hasattr(torch, f"sym_{name}")}
+    return {**table, "log2": _unary(math.log2, torch._sym_log2)} if hasattr(torch, "_sym_log2") else table
+
+
+def _numpy() -> dict[str, Any]:
+    return {
+        "prod": _product(np.prod),
+        "sum": _sum(np.sum),
+        "sqrt": _unary(np.sqrt, torch._sym_sqrt),
+        "ceil": _unary(np.ceil, lambda n: torch.sym_float(math.ceil(n))),
+        "floor": _unary(np.floor, lambda n: torch.sym_float(math.floor(n))),
+        "maximum": _extreme(np.maximum, torch.sym_max),
+        "minimum": _extreme(np.minimum, torch.sym_min),
+    }
+
+
+@contextmanager
+def patch(module: Any) -> Iterator[None]:
+    """Let the model's code see the symbolic functions for the block."""
+    with ExitStack() as stack:
+        stack.enter_context(replaced(math, _math()))
+        stack.enter_context(replaced(np, _numpy()))
+        for home in homes(module):
+            own = {name: value for name, value in _NAMES.items() if name not in vars(home)}
+            stack.enter_context(replaced(home, own))
+        yield
+
+
+def homes(module: Any) -> list[ModuleType]:
+    """Return the Python modules that hold the model's code: the user's own, and those of the model's classes outside torch."""
+    classes = {c for m in module.modules() for c in type(m).__mro__}
+    names = {c.__module__ for c in classes}
+    found = []
+    for name, home in list(sys.modules.items()):
+        file = getattr(home, "__file__", None) or ""
+        if isinstance(home, ModuleType) and (source_map.is_user_file(file) or (name in names and source_map.is_model_file(file))):
+            found.append(home)
+    return found

@@ -1,0 +1,215 @@
+"""`if` on a tensor's value: as torch.cond where both sides fit, as torch.where otherwise; checks are dropped."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from typing import Literal
+
+from torchferry.capture.rewrites import conditions, names
+from torchferry.capture.rewrites.blocks import Place, always_returns, contains, find
+from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
+
+How = Literal["cond", "where"]
+_TALK = {"print", "warn", "warning", "info", "debug", "error", "log", "exception"}
+
+
+def is_validation(statement: ast.stmt) -> bool:
+    """Say whether a statement only checks: an assert, or an `if` that does nothing but raise or talk."""
+    if isinstance(statement, ast.Assert):
+        return True
+    return isinstance(statement, ast.If) and all(_is_talk(s) for s in statement.body) and all(_is_talk(s) for s in statement.orelse)
+
+
+def _is_talk(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Raise | ast.Pass | ast.Assert):
+        return True
+    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+        return False
+    function = statement.value.func
+    return (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) in _TALK
+
+
+def drop_check(function: FunctionNode, line: int) -> None:
+    """Take a check out: eager has passed it, and a graph cannot raise."""
+    place = find(function, line, lambda s: is_validation(s) or raises_first(s))
+    statement = place.statement
+    if isinstance(statement, ast.If) and not is_validation(statement):
+        place.replace(statement.orelse)
+    else:
+        place.replace([ast.Pass()] if len(place.block) == 1 else [])
+
+
+def raises_first(statement: ast.stmt) -> bool:
+    """Say whether an `if` raises on one side and goes on in its else."""
+    return isinstance(statement, ast.If) and bool(statement.orelse) and all(_is_talk(s) for s in statement.body)
+
+
+def rewrite(function: FunctionNode, line: int, how: How) -> None:
+    """Rewrite the `if` on a line, and the chain of `elif` after it."""
+    place = find(function, line, lambda s: isinstance(s, ast.If))
+    _rewrite_at(function, place, how)
+
+
+def _rewrite_at(function: FunctionNode, place: Place, how: How) -> None:
+    statement = place.statement
+    assert isinstance(statement, ast.If)
+    outer = conditions.split(statement.test, statement.body, statement.orelse)
+    if outer is not None:
+        place.replace([outer])
+        for side in (outer.body, outer.orelse):
+            if len(side) == 1 and isinstance(side[0], ast.If) and not conditions.is_static(side[0].test):
+                _rewrite_at(function, Place(side, 0, (*place.around, outer)), how)
+        return
+    if contains([statement], ast.Break, ast.Continue):
+        raise CannotRewrite("it leaves a loop")
+    if contains([statement], ast.Return) or _sides_differ(statement):
+        _with_rest(function, place, how)
+    else:
+        _assignments(function, place, how)
+
+
+def _sides_differ(statement: ast.If) -> bool:
+    """Say whether a side sets a name to None or to text, which a graph cannot choose between."""
+    constants = [n.value for n in ast.walk(statement) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Constant)]
+    return any(c.value is None or isinstance(c.value, str) for c in constants)
+
+
+def _with_rest(function: FunctionNode, place: Place, how: How) -> None:
+    """Give each side all that follows, up to the return."""
+    statement = place.statement
+    assert isinstance(statement, ast.If)
+    rest = _following(function, place)
+    then = [*statement.body] if always_returns(statement.body) else [*statement.body, *copy.deepcopy(rest)]
+    other = [*statement.orelse] if always_returns(statement.orelse) else [*statement.orelse, *rest]
+    if not (always_returns(then) and always_returns(other)):
+        raise CannotRewrite("a way through it does not return")
+    before = names.defined_before(function, statement.lineno)
+    sides = [names.functional(then), names.functional(other)]
+    operands = [n for n in dict.fromkeys(n for s in sides for n in names.stored(s)) if n in before]
+    functions = [_define(name, side, operands, statement.lineno) for name, side in zip(("then", "otherwise"), sides, strict=True)]
+    place.replace([*functions, ast.Return(_choose(statement, functions, operands, how, single=True))], drop_rest=True)
+    _elif_in(functions[1], how)
+
+
+def _following(function: FunctionNode, place: Place) -> list[ast.stmt]:
+    """Return what runs after the branch until the function returns; only where no loop is around it."""
+    if place.loop is not None:
+        raise CannotRewrite("it stands in a loop")
+    rest = list(place.rest)
+    if place.around and not always_returns(rest):
+        raise CannotRewrite("what follows is spread over several blocks")
+    return rest
+
+
+def _assignments(function: FunctionNode, place: Place, how: How) -> None:
+    statement = place.statement
+    assert isinstance(statement, ast.If)
+    before = names.defined_before(function, statement.lineno)
+    live = names.live_after(function, place.block, place.index, place.loop is not None)
+    sides = [names.functional(statement.body), names.functional(statement.orelse)]
+    set_by = [names.stored(s) for s in sides]
+    results = [n for n in dict.fromkeys([*set_by[0], *set_by[1]]) if n in live]
+    missing = [n for n in results for s in set_by if n not in s and n not in before]
+    if missing:
+        raise CannotRewrite(f"`{missing[0]}` is set on one side only")
+    if not results:
+        raise CannotRewrite("neither side sets a name that is used afterwards")
+    operands = [n for n in dict.fromkeys([*set_by[0], *set_by[1]]) if n in before]
+    ends = [_result_tuple(results) for _ in sides]
+    functions = [
+        _define(name, [*side, ast.Return(end)], operands, statement.lineno)
+        for name, side, end in zip(("then", "otherwise"), sides, ends, strict=True)
+    ]
+    target = ast.Tuple([ast.Name(n, ast.Store()) for n in results], ast.Store())
+    place.replace([*functions, ast.Assign([target], _choose(statement, functions, operands, how, single=False))])
+    _elif_in(functions[1], how)
+
+
+def _elif_in(function: ast.FunctionDef, how: How) -> None:
+    """Go on with the `elif` that now stands first in the other side."""
+    for index, inner in enumerate(function.body):
+        if isinstance(inner, ast.If) and not conditions.is_static(inner.test) and hasattr(inner, "was"):
+            _rewrite_at(function, Place(function.body, index, ()), how)
+            return
+        if not isinstance(inner, ast.Assign) or hasattr(inner, "was"):
+            return
+
+
+def _result_tuple(results: list[str]) -> ast.Tuple:
+    # a result must be a tensor of its own: not a Python number, and not the very tensor that came in
+    values = [ast.parse(f"torch.as_tensor({n}).clone()", mode="eval").body for n in results]
+    return ast.Tuple(values, ast.Load())
+
+
+def _define(name: str, body: list[ast.stmt], operands: list[str], line: int) -> ast.FunctionDef:
+    arguments = ast.arguments([], [ast.arg(n) for n in operands], None, [], [], None, [])
+    body = [_own_results(s) for s in body]
+    return ast.FunctionDef(f"{name}_{line}", arguments, body, [], None, lineno=line)
+
+
+class _Owned(ast.NodeTransformer):
+    """`return x` as `return x.clone()`: a branch must not hand out what it was given."""
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        return ast.copy_location(ast.Return(self._own(node.value)), node) if node.value is not None else node
+
+    def _own(self, value: ast.expr) -> ast.expr:
+        if isinstance(value, ast.Tuple):
+            return ast.Tuple([self._own(v) for v in value.elts], ast.Load())
+        if isinstance(value, ast.Name):
+            return ast.Call(ast.Attribute(value, "clone", ast.Load()), [], [])
+        return value
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        return node
+
+
+def _own_results(statement: ast.stmt) -> ast.stmt:
+    return _Owned().visit(statement)  # type: ignore[no-any-return]
+
+
+def _choose(statement: ast.If, functions: list[ast.FunctionDef], operands: list[str], how: How, single: bool) -> ast.expr:
+    """Return the expression that picks a side: torch.cond, or both sides and torch.where."""
+    test = ast.unparse(conditions.as_tensor(copy.deepcopy(statement.test)))
+    then, other = (f.name for f in functions)
+    given = ", ".join(operands)
+    if how == "cond":
+        tail = f"({given},)" if operands else "()"
+        return ast.parse(f"torch.cond({test}, {then}, {other}, {tail})", mode="eval").body
+    if single:
+        pick = f"torch.utils._pytree.tree_map(lambda a, b: torch.where({test}, a, b), {then}({given}), {other}({given}))"
+    else:
+        pick = f"tuple(torch.where({test}, a, b) for a, b in zip({then}({given}), {other}({given})))"
+    return ast.parse(pick, mode="eval").body
+
+
+class _Ternary(ast.NodeTransformer):
+    def __init__(self, how: How) -> None:
+        self.how, self.count = how, 0
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        self.generic_visit(node)
+        if conditions.is_static(node.test):
+            return node
+        self.count += 1
+        test = ast.unparse(conditions.as_tensor(copy.deepcopy(node.test)))
+        body, orelse = ast.unparse(node.body), ast.unparse(node.orelse)
+        if self.how == "where":
+            code = f"torch.where({test}, {body}, {orelse})"
+        else:
+            code = f"torch.cond({test}, lambda: torch.as_tensor({body}).clone(), lambda: torch.as_tensor({orelse}).clone(), ())"
+        return ast.copy_location(ast.parse(code, mode="eval").body, node)
+
+
+def rewrite_ternary(function: FunctionNode, line: int, how: How) -> None:
+    """Rewrite `a if condition else b` on a line."""
+    place = find(function, line, lambda s: any(isinstance(n, ast.IfExp) for n in ast.walk(s)) and not isinstance(s, ast.If | ast.For | ast.While))
+    ternary = _Ternary(how)
+    new = ternary.visit(place.statement)
+    if not ternary.count:
+        raise CannotRewrite("its condition is no tensor")
+    place.replace([new])

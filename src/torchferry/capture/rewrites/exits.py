@@ -1,0 +1,96 @@
+"""`break`, `continue` and `return` on a tensor's value inside a loop: the rest goes on, but no longer counts."""
+
+from __future__ import annotations
+
+import ast
+import copy
+
+from torchferry.capture.rewrites import conditions, names
+from torchferry.capture.rewrites.blocks import Place, find
+from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
+
+
+def rewrite(function: FunctionNode, line: int) -> None:
+    """Rewrite the exit on a line of a loop's body; names that the loop sets keep their value once it is taken."""
+    place = find(function, line, lambda s: isinstance(s, ast.If))
+    loop = place.loop
+    if loop is None or place.block is not loop.body:
+        raise CannotRewrite("it is not directly in a loop")
+    kind = exit_kind(place.statement)
+    before = names.defined_before(function, loop.lineno)
+    if kind is ast.Continue:
+        _mask_rest(place, before)
+    elif isinstance(loop, ast.While):
+        raise CannotRewrite("the loop itself is rewritten")
+    else:
+        _leave(function, place, loop, before)
+
+
+def exit_kind(statement: ast.stmt) -> type[ast.stmt]:
+    """Return what an `if` does: leave the loop, start its next round, or return."""
+    if isinstance(statement, ast.If) and not statement.orelse and statement.body:
+        last = statement.body[-1]
+        if isinstance(last, ast.Break | ast.Continue) and len(statement.body) == 1 or isinstance(last, ast.Return):
+            return type(last)
+        if isinstance(last, ast.Break) and all(isinstance(s, ast.Assign) for s in statement.body[:-1]):
+            return ast.Break
+    raise CannotRewrite("it is no plain exit")
+
+
+def masked(statements: list[ast.stmt], flag: str, before: set[str]) -> list[ast.stmt]:
+    """Return code that has its effect only where a flag is False."""
+    statements = names.functional(statements)
+    kept = [n for n in names.stored(statements) if n in before]
+    saves = [_line(f"{n}_before = {n}") for n in kept]
+    picks = [_line(f"{n} = torch.where({flag}, {n}_before, {n})") for n in kept]
+    return [*saves, *statements, *picks]
+
+
+def _mask_rest(place: Place, before: set[str]) -> None:
+    statement = place.statement
+    assert isinstance(statement, ast.If)
+    flag = f"skip_{statement.lineno}"
+    test = conditions.as_tensor(copy.deepcopy(statement.test))
+    rest = masked(place.rest, flag, before)
+    place.replace([ast.Assign([ast.Name(flag, ast.Store())], test), *rest], drop_rest=True)
+
+
+def _leave(function: FunctionNode, place: Place, loop: ast.For, before: set[str]) -> None:
+    """A loop over a Python sequence: run all rounds, and let those after the exit have no effect."""
+    statement = place.statement
+    assert isinstance(statement, ast.If)
+    stop, result = f"stop_{loop.lineno}", f"result_{loop.lineno}"
+    test = ast.unparse(conditions.as_tensor(copy.deepcopy(statement.test)))
+    first = masked(list(place.block[: place.index]), stop, before)
+    middle = []
+    if isinstance(statement.body[-1], ast.Return):
+        value = ast.unparse(statement.body[-1].value or ast.Constant(None))
+        pick = f"torch.utils._pytree.tree_map(lambda new, old: torch.where({stop}, old, new), {value}, {result})"
+        middle = [*statement.body[:-1], _line(f"{result} = {value} if {result} is None else {pick}")]
+    else:
+        flag = f"leave_{statement.lineno}"
+        assigns = names.functional(statement.body[:-1])
+        kept = names.stored(assigns)
+        middle = [_line(f"{flag} = torch.logical_and({test}, torch.logical_not({stop}))"), *[_line(f"{n}_before = {n}") for n in kept]]
+        middle += [*assigns, *[_line(f"{n} = torch.where({flag}, {n}, {n}_before)") for n in kept]] if kept else []
+    rest = masked(place.rest, stop, before)
+    loop.body = [*first, *middle, _line(f"{stop} = torch.logical_or({stop}, {test})"), *rest]
+    _around_loop(function, loop, stop, result if isinstance(statement.body[-1], ast.Return) else None)
+
+
+def _around_loop(function: FunctionNode, loop: ast.For, stop: str, result: str | None) -> None:
+    place = find(function, loop.lineno, lambda s: s is loop)
+    start = [_line(f"{stop} = torch.tensor(False)"), *([_line(f"{result} = None")] if result else [])]
+    after: list[ast.stmt] = []
+    rest = place.rest
+    if result:
+        if not rest or not isinstance(rest[-1], ast.Return) or place.around:
+            raise CannotRewrite("what follows the loop does not return")
+        final = ast.unparse(rest[-1].value or ast.Constant(None))
+        pick = f"torch.utils._pytree.tree_map(lambda early, late: torch.where({stop}, early, late), {result}, {final})"
+        after = [*rest[:-1], _line(f"return {pick}")]
+    place.replace([*start, loop, *after], drop_rest=result is not None)
+
+
+def _line(code: str) -> ast.stmt:
+    return ast.parse(code).body[0]

@@ -1,0 +1,105 @@
+"""Rewrite the line that stopped a capture, capture again, and so on: all the lines that need it are found in one go."""
+
+from __future__ import annotations
+
+import linecache
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from torchferry.capture import source_map
+from torchferry.capture.rewrites import sites
+from torchferry.capture.rewrites.source import CannotRewrite
+from torchferry.records import Fault, Finding, Location
+
+MOST_TRIES = 24
+
+
+@dataclass(slots=True)
+class _Stop:
+    """A line that stopped a capture: the rewrites that may suit it, and the one in force."""
+
+    fault: Fault
+    options: list[sites.Site]
+    chosen: int = -1
+
+    @property
+    def site(self) -> sites.Site | None:
+        return self.options[self.chosen] if 0 <= self.chosen < len(self.options) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Explored:
+    """What stood in the way, in the order it was met; the rewrites that clear it; and whether a program came out."""
+
+    findings: tuple[Finding, ...]
+    sites: tuple[sites.Site, ...]
+    cleared: bool
+    faults: tuple[Fault, ...] = field(default=())
+
+
+def explore(module: Any, capture: Callable[[], Any], where: Callable[[Fault], Location | None], seconds: float = 60.0) -> Explored:
+    """Return what stops the capture of a module, line by line, and the rewrites under which it succeeds."""
+    stops: dict[tuple[str, int], _Stop] = {}
+    faults: list[Fault] = []
+    until = time.monotonic() + seconds
+    cleared = False
+    for _ in range(MOST_TRIES):
+        fault = _try(module, [s.site for s in stops.values() if s.site], capture)
+        if fault is None:
+            cleared = True
+            break
+        faults.append(fault)
+        if time.monotonic() > until or not _advance(module, stops, fault, where(fault)):
+            break
+    findings = tuple(_finding(place, stop, cleared) for place, stop in stops.items())
+    chosen = tuple(s.site for s in stops.values() if s.site) if cleared else ()
+    return Explored(findings, chosen, cleared, tuple(faults))
+
+
+def _try(module: Any, chosen: list[sites.Site], capture: Callable[[], Any]) -> Fault | None:
+    try:
+        with sites.applied(module, chosen):
+            capture()
+    except Exception as error:  # torch may raise anything; what stops this try decides on the next
+        return Fault.of(error)
+    return None
+
+
+def _advance(module: Any, stops: dict[tuple[str, int], _Stop], fault: Fault, place: Location | None) -> bool:
+    """Choose the next rewrite: one for the line that stopped this try, else another one for a line seen before."""
+    key = (place.file, place.line) if place and place.file and place.line else None
+    if key is not None and key not in stops and fault.type_name != CannotRewrite.__name__:
+        stop = _Stop(fault, sites.candidates(module, *key))
+        if stop.options:
+            stop.chosen = 0
+            stops[key] = stop
+            return True
+        if not stops:
+            stops[key] = stop
+            return False
+    again = [stops[key]] if key in stops else []
+    for stop in [*again, *reversed(list(stops.values()))]:
+        if stop.chosen + 1 < len(stop.options):
+            stop.chosen += 1
+            return True
+    return False
+
+
+def _finding(place: tuple[str, int], stop: _Stop, cleared: bool) -> Finding:
+    file, line = place
+    kind = stop.options[0].kind if stop.options else "none"
+    facts = {"kind": kind, "code": linecache.getline(file, line).strip(), "error": stop.fault.type_name, "text": summary(stop.fault)}
+    return Finding("data-dependent", Location(file=file, line=line), {**facts, "cleared": cleared})
+
+
+def summary(fault: Fault) -> str:
+    """Return the first telling line of a message that may run over pages."""
+    lines = [t.strip() for t in fault.text.split("\n") if t.strip()]
+    return lines[0][:200] if lines else fault.type_name
+
+
+def location(fault: Fault) -> Location | None:
+    """Return the user's line that a fault speaks of."""
+    return source_map.locate(fault)

@@ -1,0 +1,253 @@
+"""`for` over a dimension that moves: as torch's scan over the steps, which carries names and stacks what was appended."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from dataclasses import dataclass
+
+from torchferry.capture.rewrites import names
+from torchferry.capture.rewrites.blocks import Place, contains, find
+from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
+
+
+def rewrite(function: FunctionNode, line: int) -> None:
+    """Rewrite the `for` or the list comprehension on a line."""
+    place = _as_statement(function, line)
+    loop = place.statement
+    assert isinstance(loop, ast.For)
+    steps = _steps(loop)
+    lists = _lists(loop, function)
+    body = names.functional([*steps.unpack, *(s for s in loop.body if not _append(s))])
+    if contains(body, ast.Break, ast.Continue, ast.Return):
+        raise CannotRewrite("it has exits of a kind that cannot be carried along")
+    body = [_StepIndex(steps.index).visit(s) for s in body]
+    before = names.defined_before(function, loop.lineno)
+    after = names.live_after(function, place.block, place.index, place.loop is not None)
+    inside = [n for n in names.stored(body) if n != steps.index]
+    carried = [n for n in inside if n in before and (n in after or n in names.loaded(body))]
+    last = [n for n in inside if n not in before and n in after]
+    items = {name: _StepIndex(steps.index).visit(copy.deepcopy(value)) for name, value in lists.items()}
+    rest = _used_as_tensors(function, place, list(items))
+    place.replace([*_emit(loop.lineno, steps, body, carried, last, items), *rest], drop_rest=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    index: str  # the name of the step's number
+    numbers: str  # the expression that gives all of them
+    unpack: list[ast.stmt]  # what sets the loop's own names from the number
+
+
+def _steps(loop: ast.For) -> _Steps:
+    """Return how a loop's variable follows from the number of the step."""
+    source = loop.iter
+    unpack: list[ast.stmt] = []
+    target = loop.target
+    index = f"step_{loop.lineno}"
+    if _called(source, "enumerate") and isinstance(target, ast.Tuple) and isinstance(target.elts[0], ast.Name):
+        index, target, source = target.elts[0].id, target.elts[1], source.args[0]  # type: ignore[attr-defined]
+    if _called(source, "range") or (_called(source, "reversed") and _called(source.args[0], "range")):  # type: ignore[attr-defined]
+        turned = _called(source, "reversed")
+        inner = source.args[0] if turned else source  # type: ignore[attr-defined]
+        numbers = f"torch.arange({', '.join(ast.unparse(a) for a in inner.args)})"
+        if not isinstance(target, ast.Name):
+            raise CannotRewrite("its variable is no plain name")
+        return _Steps(target.id, numbers + (".flip(0)" if turned else ""), [])
+    sources = source.args if _called(source, "zip") else [source]  # type: ignore[attr-defined]
+    targets = target.elts if _called(source, "zip") and isinstance(target, ast.Tuple) else [target]
+    size = ""
+    for one, name in zip(sources, targets, strict=True):
+        tensor, axis = _unbound(one)
+        size = size or f"{tensor}.size({axis})"
+        unpack.append(ast.parse(f"{ast.unparse(name)} = {tensor}.index_select({axis}, {index}.reshape(1)).squeeze({axis})").body[0])
+    return _Steps(index, f"torch.arange({size})", unpack)
+
+
+def _called(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+
+
+def _unbound(node: ast.expr) -> tuple[str, int]:
+    """Return the tensor and the axis that a loop goes along: `x`, `x.unbind(1)`, `torch.unbind(x, 1)`."""
+    if isinstance(node, ast.Name | ast.Attribute):
+        return ast.unparse(node), 0
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "unbind":
+        arguments = [*node.args, *(k.value for k in node.keywords)]
+        if not (isinstance(node.func.value, ast.Name) and node.func.value.id == "torch"):
+            arguments.insert(0, node.func.value)
+        axis = ast.literal_eval(arguments[1]) if len(arguments) > 1 else 0
+        return ast.unparse(arguments[0]), int(axis)
+    if isinstance(node, ast.Call | ast.Subscript):
+        return f"({ast.unparse(node)})", 0
+    raise CannotRewrite(f"it goes over `{ast.unparse(node)}`")
+
+
+def _append(statement: ast.stmt) -> tuple[str, ast.expr] | None:
+    """Return the list and the value of `list.append(value)`."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "append":
+        if isinstance(call.func.value, ast.Name) and len(call.args) == 1:
+            return call.func.value.id, call.args[0]
+    return None
+
+
+def _lists(loop: ast.For, function: FunctionNode) -> dict[str, ast.expr]:
+    found: dict[str, ast.expr] = {}
+    for position, statement in enumerate(loop.body):
+        pair = _append(statement)
+        if pair is None:
+            continue
+        if pair[0] in found:
+            raise CannotRewrite(f"it appends to `{pair[0]}` twice")
+        later = set(names.stored(loop.body[position + 1 :]))
+        if later & names.loaded([pair[1]]):
+            raise CannotRewrite("it changes a name after appending it")
+        found[pair[0]] = pair[1]
+    inner = [n for s in loop.body if not _append(s) for n in ast.walk(s)]
+    if any(isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in ("append", "extend", "insert") for n in inner):
+        raise CannotRewrite("it appends under a condition")
+    for name in found:
+        starts = [s for s in ast.walk(function) if isinstance(s, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in s.targets)]
+        if not all(isinstance(s.value, ast.List) and not s.value.elts for s in starts):
+            raise CannotRewrite(f"`{name}` does not begin empty")
+    return found
+
+
+def _as_statement(function: FunctionNode, line: int) -> Place:
+    """Return the loop on a line; a list comprehension is written out as one first."""
+    try:
+        return find(function, line, lambda s: isinstance(s, ast.For))
+    except CannotRewrite:
+        pass
+    place = find(function, line, lambda s: any(isinstance(n, ast.ListComp | ast.GeneratorExp) for n in ast.walk(s)))
+    made = next(n for n in ast.walk(place.statement) if isinstance(n, ast.ListComp | ast.GeneratorExp))
+    if len(made.generators) != 1 or made.generators[0].ifs:
+        raise CannotRewrite("the comprehension has conditions or several loops")
+    name, one = f"items_{line}", made.generators[0]
+    start = ast.parse(f"{name} = []").body[0]
+    loop = ast.parse(f"for {ast.unparse(one.target)} in {ast.unparse(one.iter)}:\n    {name}.append({ast.unparse(made.elt)})").body[0]
+    rest = _Swap(made, ast.Name(name, ast.Load())).visit(place.statement)
+    for new in (start, loop):
+        ast.increment_lineno(new, line - new.lineno)
+        for node in ast.walk(new):
+            if hasattr(node, "lineno"):
+                node.lineno = node.end_lineno = line
+    place.replace([start, loop, rest])
+    return Place(place.block, place.index + 1, place.around)
+
+
+class _Swap(ast.NodeTransformer):
+    def __init__(self, old: ast.AST, new: ast.expr) -> None:
+        self.old, self.new = old, new
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        return self.new if node is self.old else super().visit(node)
+
+
+class _StepIndex(ast.NodeTransformer):
+    """`x[:, t]` with a step's number that is a tensor: as index_select, which reads no value."""
+
+    def __init__(self, index: str) -> None:
+        self.index = index
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        parts = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+        hits = [i for i, p in enumerate(parts) if self._uses(p)]
+        if len(hits) != 1 or isinstance(node.ctx, ast.Store):
+            return node
+        axis = hits[0] if not any(isinstance(p, ast.Constant) and p.value in (..., None) for p in parts[: hits[0]]) else hits[0] - len(parts)
+        number, width_one = self._number(parts[hits[0]])
+        if number is None:
+            return node
+        picked = f"({ast.unparse(node.value)}).index_select({axis}, torch.as_tensor({number}).reshape(1))"
+        others = [p for i, p in enumerate(parts) if i != hits[0]]
+        plain = all(isinstance(p, ast.Slice) and p.lower is p.upper is p.step is None or isinstance(p, ast.Constant) and p.value is ... for p in others)
+        if not plain and not width_one:
+            kept = ", ".join(ast.unparse(p) for p in others)
+            return ast.copy_location(ast.parse(f"{picked}.squeeze({axis})[{kept}]", mode="eval").body, node)
+        if not plain:
+            return node
+        return ast.copy_location(ast.parse(picked if width_one else f"{picked}.squeeze({axis})", mode="eval").body, node)
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        """`out[:, t] = value` as an index_copy into a new `out`."""
+        self.generic_visit(node)
+        target = node.targets[0]
+        if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
+            return node
+        parts = list(target.slice.elts) if isinstance(target.slice, ast.Tuple) else [target.slice]
+        hits = [i for i, p in enumerate(parts) if self._uses(p)]
+        if len(hits) != 1 or not all(isinstance(p, ast.Slice) and p.lower is p.upper is None for i, p in enumerate(parts) if i != hits[0]):
+            return node
+        name, axis, number = target.value.id, hits[0], ast.unparse(parts[hits[0]])
+        like = f"{name}.select({axis}, 0)"
+        value = f"torch.as_tensor({ast.unparse(node.value)}).to({name}.dtype).expand_as({like}).unsqueeze({axis})"
+        return ast.copy_location(ast.parse(f"{name} = {name}.index_copy({axis}, torch.as_tensor({number}).reshape(1), {value})").body[0], node)
+
+    def _uses(self, part: ast.expr) -> bool:
+        return any(isinstance(n, ast.Name) and n.id == self.index for n in ast.walk(part))
+
+    def _number(self, part: ast.expr) -> tuple[str | None, bool]:
+        """Return the index that a part stands for, and whether it keeps the axis: `t`, `t + 1`, or `t:t + 1`."""
+        if not isinstance(part, ast.Slice):
+            return ast.unparse(part), False
+        if part.lower is not None and part.upper is not None and part.step is None:
+            if ast.dump(part.upper) == ast.dump(ast.BinOp(part.lower, ast.Add(), ast.Constant(1))):
+                return ast.unparse(part.lower), True
+        return None, False
+
+
+def _used_as_tensors(function: FunctionNode, place: Place, lists: list[str]) -> list[ast.stmt]:
+    """Return what follows the loop, with the lists it filled being stacked tensors; they may be used in no other way."""
+    rest = [_Stacked(lists).visit(s) for s in place.rest]
+    elsewhere = [s for s in function.body if s.lineno > (place.statement.end_lineno or 0) and s not in rest and place.around]
+    if any(n in names.loaded(elsewhere) for n in lists):
+        raise CannotRewrite("the list is used outside the block of the loop")
+    return rest
+
+
+class _Stacked(ast.NodeTransformer):
+    """torch.stack and torch.cat of a list that is now one tensor, stacked along the first axis."""
+
+    def __init__(self, lists: list[str]) -> None:
+        self.lists = lists
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        attribute = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        first = node.args[0] if node.args else None
+        if attribute in ("stack", "cat", "concat", "vstack") and isinstance(first, ast.Name) and first.id in self.lists:
+            axes = [*node.args[1:], *(k.value for k in node.keywords if k.arg in ("dim", "axis"))]
+            axis = ast.literal_eval(axes[0]) if axes else 0
+            if attribute == "stack":
+                code = f"{first.id}.movedim(0, {axis})" if axis else first.id
+            else:
+                at = axis if axis >= 0 else axis - 1
+                code = f"{first.id}.movedim(0, {at}).flatten({at}, {at + 1})"
+            return ast.copy_location(ast.parse(code, mode="eval").body, node)
+        self.generic_visit(node)
+        return node
+
+
+def _emit(line: int, steps: _Steps, body: list[ast.stmt], carried: list[str], last: list[str], items: dict[str, ast.expr]) -> list[ast.stmt]:
+    """Return the scan and what takes its results apart."""
+    carry = carried or [f"nothing_{line}"]
+    outputs = [*(f"torch.as_tensor({n})" for n in last), *(ast.unparse(v) for v in items.values())]
+    start = [] if carried else [ast.parse(f"{carry[0]} = torch.zeros(())").body[0]]
+    step = ast.parse(f"def body_{line}(carry, {steps.index}):\n    ({', '.join(carry)},) = carry").body[0]
+    assert isinstance(step, ast.FunctionDef)
+    kept = ", ".join(f"{n}.clone()" for n in carry)
+    made = ", ".join(f"({o}).clone()" for o in outputs) or "torch.zeros(())"
+    step.body += [*body, *_statements(f"return (({kept},), ({made},))")]
+    first = ", ".join(f"torch.as_tensor({n}).clone()" for n in carry)
+    call = f"(({', '.join(carry)},), made_{line}) = torch._higher_order_ops.scan(body_{line}, ({first},), {steps.numbers}, dim=0)"
+    names_made = [*(f"{n} = made_{line}[{i}][-1]" for i, n in enumerate(last))]
+    names_made += [f"{n} = made_{line}[{len(last) + i}]" for i, n in enumerate(items)]
+    return [*start, step, *ast.parse("\n".join([call, *names_made])).body]
+
+
+def _statements(code: str) -> list[ast.stmt]:
+    wrapped = ast.parse("def f():\n    " + code).body[0]
+    assert isinstance(wrapped, ast.FunctionDef)
+    return wrapped.body

@@ -1,0 +1,65 @@
+"""`self.heads[int(index)]` with an index that is a tensor: every item is tried, and the one at the index is taken."""
+
+from __future__ import annotations
+
+import ast
+
+from torchferry.capture.rewrites import names
+from torchferry.capture.rewrites.blocks import always_returns, find
+from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
+
+
+def rewrite(function: FunctionNode, line: int) -> None:
+    """Rewrite a lookup in a list of modules or tensors; what follows, up to the return, is done for every item."""
+    place = find(function, line, lambda s: not hasattr(s, "body") and _lookup(s) is not None)
+    if place.loop is not None or place.around:
+        raise CannotRewrite("it stands inside another statement")
+    found = _lookup(place.statement)
+    assert found is not None
+    subscript, index = found
+    item, line_number = f"item_{line}", place.statement.lineno
+    items = ast.unparse(subscript.value)
+    after = [_Swap(subscript, ast.Name(item, ast.Load())).visit(place.statement), *place.rest]
+    if not always_returns(after):
+        raise CannotRewrite("what follows does not return")
+    body = names.functional(after)
+    before = names.defined_before(function, line_number)
+    operands = [n for n in names.stored(body) if n in before]
+    each = ast.parse(f"def with_item_{line}({', '.join([item, *operands])}):\n    pass").body[0]
+    assert isinstance(each, ast.FunctionDef)
+    each.body = body
+    given = "".join(f", {n}" for n in operands)
+    number = f"torch.as_tensor({ast.unparse(index)}).reshape(1)"
+    code = f"""tried_{line} = [with_item_{line}({item}{given}) for {item} in {items}]
+chosen_{line} = torch.where({number} < 0, {number} + len(tried_{line}), {number})
+return torch.utils._pytree.tree_map(lambda *each: torch.stack(each).index_select(0, chosen_{line}).squeeze(0), *tried_{line})"""
+    wrapped = ast.parse("def f():\n" + "\n".join("    " + text for text in code.split("\n"))).body[0]
+    assert isinstance(wrapped, ast.FunctionDef)
+    place.replace([each, *wrapped.body], drop_rest=True)
+
+
+def _lookup(statement: ast.stmt) -> tuple[ast.Subscript, ast.expr] | None:
+    """Return `list[int(t)]`, `list[t.item()]` or `list[t]` in a statement, and the tensor."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and isinstance(node.value, ast.Attribute | ast.Name):
+            tensor = _number_of(node.slice)
+            if tensor is not None:
+                return node, tensor
+    return None
+
+
+def _number_of(index: ast.expr) -> ast.expr | None:
+    if isinstance(index, ast.Call) and isinstance(index.func, ast.Name) and index.func.id == "int" and len(index.args) == 1:
+        inner = index.args[0]
+        return _number_of(inner) or inner
+    if isinstance(index, ast.Call) and isinstance(index.func, ast.Attribute) and index.func.attr == "item":
+        return index.func.value
+    return index if isinstance(index, ast.Name) else None
+
+
+class _Swap(ast.NodeTransformer):
+    def __init__(self, old: ast.AST, new: ast.expr) -> None:
+        self.old, self.new = old, new
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        return self.new if node is self.old else super().visit(node)

@@ -1,0 +1,109 @@
+"""Which names a piece of code reads and sets, and the same code without changing tensors in place."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+
+from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
+
+_PURE_SUFFIX = ("__",)
+
+
+def stored(nodes: Iterable[ast.AST]) -> list[str]:
+    """Return the names that code sets, in order of first setting, those of tensors changed in place among them."""
+    names: dict[str, None] = {}
+    for node in _walk(nodes):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.setdefault(node.id)
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and (base := _base(node)):
+            names.setdefault(base)
+        elif isinstance(node, ast.Call) and (base := mutated(node)):
+            names.setdefault(base)
+    return list(names)
+
+
+def loaded(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the names that code reads."""
+    names = {n.id for n in _walk(nodes, nested=True) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return names | {n.target.id for n in _walk(nodes, nested=True) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}
+
+
+def defined_before(function: FunctionNode, line: int) -> set[str]:
+    """Return the names that are set, or are parameters, above a line of a function."""
+    arguments = function.args
+    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *filter(None, (arguments.vararg, arguments.kwarg))]
+    before = [s for s in ast.walk(function) if isinstance(s, ast.stmt) and s is not function and s.lineno < line]
+    return {a.arg for a in named} | set(stored(before))
+
+
+def live_after(function: FunctionNode, block: Sequence[ast.stmt], index: int, looped: bool) -> set[str]:
+    """Return the names read after a statement; anywhere in the function, if a loop may come round to it again."""
+    if looped:
+        return loaded(function.body)
+    end = block[index].end_lineno or block[index].lineno
+    later = [n for n in ast.walk(function) if isinstance(n, ast.stmt) and n is not function and n.lineno > end]
+    return loaded(later) | loaded(block[index + 1 :])
+
+
+def mutated(call: ast.Call) -> str | None:
+    """Return the name of the tensor that a call changes in place (`x.mul_(2)`), or None."""
+    if isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_") and not call.func.attr.endswith(_PURE_SUFFIX):
+        return _base(call.func)
+    return None
+
+
+def _base(node: ast.AST) -> str | None:
+    while isinstance(node, ast.Subscript | ast.Attribute | ast.Call):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+            return None
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _walk(nodes: Iterable[ast.AST], nested: bool = False) -> Iterable[ast.AST]:
+    """Yield all nodes in code, in order; not inside functions and comprehensions, whose names are their own, unless asked."""
+    for node in nodes:
+        yield node
+        if not nested and isinstance(node, ast.FunctionDef | ast.Lambda | ast.ListComp | ast.GeneratorExp | ast.DictComp | ast.SetComp):
+            continue
+        yield from _walk(ast.iter_child_nodes(node), nested)
+
+
+def functional(body: list[ast.stmt]) -> list[ast.stmt]:
+    """Return code that makes new tensors where the given one writes into those it found."""
+    for node in _walk(body):
+        target = getattr(node, "target", None)
+        targets = getattr(node, "targets", [target] if target is not None else [])
+        if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) and any(isinstance(t, ast.Attribute) for t in targets):
+            raise CannotRewrite(f"`{ast.unparse(node)}` sets an attribute inside")
+        if isinstance(node, ast.Global | ast.Nonlocal | ast.Yield | ast.YieldFrom | ast.Await | ast.Try | ast.With):
+            raise CannotRewrite(f"`{type(node).__name__.lower()}` inside")
+    spoiled = [n for n in dict.fromkeys(_spoiled(body))]
+    copies = [_assign(name, f"{name}.clone()") for name in spoiled]
+    return [*copies, *(_NotInPlace().visit(s) for s in body)]
+
+
+def _spoiled(body: list[ast.stmt]) -> Iterable[str]:
+    for node in _walk(body):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and (base := _base(node)):
+            yield base
+        elif isinstance(node, ast.Call) and (base := mutated(node)):
+            yield base
+
+
+def _assign(name: str, code: str) -> ast.stmt:
+    return ast.parse(f"{name} = {code}").body[0]
+
+
+class _NotInPlace(ast.NodeTransformer):
+    """`x += y` as `x = x + y`."""
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        if not isinstance(node.target, ast.Name):
+            return node
+        value = ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value)
+        return ast.copy_location(ast.Assign([ast.Name(node.target.id, ast.Store())], value), node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return node

@@ -1,0 +1,115 @@
+"""Places in the user's source that are rewritten: which rewrites may suit a line, and how they are carried out."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from torchferry.capture.rewrites import branch, exits, for_loops, functions, lookup, source, while_loops
+from torchferry.capture.rewrites.blocks import find, places
+from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A line to rewrite: in which function (by its first line), what it is, and how it is rewritten."""
+
+    file: str
+    line: int
+    function: int
+    kind: str
+    how: str
+
+    def facts(self) -> dict[str, Any]:
+        """Return the site as plain data, fit for an Edit."""
+        return asdict(self)
+
+
+def _skip_check(function: FunctionNode, line: int) -> None:
+    """Take out an exit that only saves work, such as `if index.numel() == 0: continue`."""
+    place = find(function, line, lambda s: isinstance(s, ast.If) and not s.orelse and exits.exit_kind(s) is ast.Continue)
+    place.replace([ast.Pass()] if len(place.block) == 1 else [])
+
+
+REWRITES: dict[tuple[str, str], Callable[[FunctionNode, int], None]] = {
+    ("check", "drop"): branch.drop_check,
+    ("branch", "cond"): lambda f, line: branch.rewrite(f, line, "cond"),
+    ("branch", "where"): lambda f, line: branch.rewrite(f, line, "where"),
+    ("ternary", "where"): lambda f, line: branch.rewrite_ternary(f, line, "where"),
+    ("ternary", "cond"): lambda f, line: branch.rewrite_ternary(f, line, "cond"),
+    ("exit", "mask"): exits.rewrite,
+    ("exit", "drop"): _skip_check,
+    ("while", "while_loop"): while_loops.rewrite,
+    ("for", "scan"): for_loops.rewrite,
+    ("lookup", "all"): lookup.rewrite,
+}
+
+
+def candidates(module: Any, file: str, line: int) -> list[Site]:
+    """Return the rewrites that may suit a line, best first; none when its source is not at hand."""
+    try:
+        function = functions.at(module, file, line)
+        first = function.__code__.co_firstlineno
+        node = source.function_at(source.tree_of(file), first)
+    except CannotRewrite:
+        return []
+    return [Site(file, line, first, kind, how) for kind, how in _suitable(node, line)]
+
+
+def _suitable(function: FunctionNode, line: int) -> Iterator[tuple[str, str]]:
+    statements = [p for p in places(function.body) if p.statement.lineno <= line <= (p.statement.end_lineno or 0)]
+    if not statements:
+        return
+    place = statements[-1]
+    statement = place.statement
+    if branch.is_validation(statement) or branch.raises_first(statement):
+        yield "check", "drop"
+    elif isinstance(statement, ast.If):
+        if place.loop is not None and _is_exit(statement):
+            yield from (("exit", "mask"), ("exit", "drop")) if not isinstance(place.loop, ast.While) else (("while", "while_loop"),)
+        yield from (("branch", "cond"), ("branch", "where"))
+    elif isinstance(statement, ast.While):
+        yield "while", "while_loop"
+    elif isinstance(statement, ast.For):
+        yield "for", "scan"
+    kinds = {type(n) for n in ast.walk(statement)} if not hasattr(statement, "body") else set()
+    if ast.IfExp in kinds:
+        yield from (("ternary", "where"), ("ternary", "cond"))
+    if kinds & {ast.ListComp, ast.GeneratorExp}:
+        yield "for", "scan"
+    if ast.Subscript in kinds:
+        yield "lookup", "all"
+
+
+def _is_exit(statement: ast.If) -> bool:
+    try:
+        return bool(exits.exit_kind(statement))
+    except CannotRewrite:
+        return False
+
+
+@contextmanager
+def applied(module: Any, sites: Iterable[Site]) -> Iterator[None]:
+    """Let the model's functions run as rewritten for the block; CannotRewrite if a line does not lend itself to it."""
+    codes = []
+    chosen = list(sites)
+    for file, first in dict.fromkeys((s.file, s.function) for s in chosen):
+        mine = [s for s in chosen if (s.file, s.function) == (file, first)]
+        function = functions.at(module, file, mine[0].line)
+        tree = source.tree_of(file)
+        node = rewritten(source.function_at(tree, first), mine)
+        if functions.needs_import(function):
+            functions.with_import(node)
+        codes.append((function, source.compiled(node, tree, function.__code__)))
+    with functions.given_code(codes):
+        yield
+
+
+def rewritten(node: FunctionNode, sites: Iterable[Site]) -> FunctionNode:
+    """Return a function's tree with the rewrites made in it, one after the other."""
+    for site in sites:
+        REWRITES[site.kind, site.how](node, site.line)
+    return node

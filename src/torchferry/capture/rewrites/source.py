@@ -1,0 +1,91 @@
+"""Python source as a tree whose lines keep their numbers: where a function stands, and what its tree looks like when compiled."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import linecache
+from collections.abc import Iterator
+from types import CodeType
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class CannotRewrite(Exception):
+    """The code at this place is not of a shape that this rewrite can take; the text says why."""
+
+
+def tree_of(file: str) -> ast.Module:
+    """Return the tree of a file, each statement with a note of what it looked like."""
+    lines = linecache.getlines(file)
+    if not lines:
+        raise CannotRewrite(f"the source of {file} is not at hand")
+    tree = ast.parse("".join(lines), file)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt):
+            node.was = ast.dump(node)  # type: ignore[attr-defined]
+    return tree
+
+
+def path_to(tree: ast.AST, line: int) -> list[ast.AST]:
+    """Return the definitions around a line, outermost first: classes and functions."""
+    path: list[ast.AST] = []
+    node: ast.AST | None = tree
+    while node is not None:
+        inside = [n for n in _definitions(node) if _first_line(n) <= line <= (n.end_lineno or 0)]
+        node = inside[0] if inside else None
+        if node is not None:
+            path.append(node)
+    return path
+
+
+def _definitions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield child
+        else:
+            yield from _definitions(child)
+
+
+def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> int:
+    return min([node.lineno, *(d.lineno for d in node.decorator_list)])
+
+
+def function_at(tree: ast.AST, first_line: int) -> FunctionNode:
+    """Return the function whose definition, decorators included, begins on a line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _first_line(node) == first_line:
+            return node
+    raise CannotRewrite(f"no function begins on line {first_line}; the file may have changed since it was loaded")
+
+
+def compiled(function: FunctionNode, tree: ast.Module, original: CodeType) -> CodeType:
+    """Return the code of a rewritten function, fit to stand in for the original: same closure, same file and lines."""
+    bare = copy.deepcopy(function)
+    bare.decorator_list = []
+    free = [name for name in original.co_freevars if name != "__class__"]
+    # a name that the new code no longer uses must stay a free variable, or the function's closure would not fit
+    keep: ast.stmt = ast.If(ast.Constant(False), [ast.Expr(ast.Name(n, ast.Load())) for n in original.co_freevars] or [ast.Pass()], [])
+    bare.body = [*bare.body, keep]
+    inner: ast.stmt = bare
+    parents = path_to(tree, function.body[0].lineno)
+    owner = next((n for n in reversed(parents[:-1]) if isinstance(n, ast.ClassDef)), None) if len(parents) > 1 else None
+    if owner is not None and isinstance(parents[-2], ast.ClassDef):
+        inner = ast.ClassDef(owner.name, [], [], [bare], [])  # for `super()` and names with two leading underscores
+    outer = ast.FunctionDef(
+        "_closure", ast.arguments([], [ast.arg(n) for n in free], None, [], [], None, []), [inner], [], None
+    )
+    module = ast.fix_missing_locations(ast.copy_location(ast.Module([outer], []), function))
+    return _find_code(compile(module, original.co_filename, "exec", dont_inherit=True), function.name, tuple(original.co_freevars))
+
+
+def _find_code(code: CodeType, name: str, free: tuple[str, ...]) -> CodeType:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            if constant.co_name == name and constant.co_freevars == free:
+                return constant
+            try:
+                return _find_code(constant, name, free)
+            except CannotRewrite:
+                continue
+    raise CannotRewrite(f"the rewritten `{name}` does not close over the same names")

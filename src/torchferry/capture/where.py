@@ -1,0 +1,47 @@
+"""The user's line behind a failed capture, found by a second look where the message itself does not have it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from torchferry.capture import guards, source_map, strategies
+from torchferry.records import Bound, Fault, Location
+
+_PINNED = ("specialized it to be a constant", "conflicts between user-specified ranges and inferred ranges", "Constraints violated")
+
+
+def pinned(fault: Fault) -> bool:
+    """Say whether a capture failed because a size that should move was fixed."""
+    return any(phrase in link.text for link in fault.chain() for phrase in _PINNED)
+
+
+def locate(fault: Fault, module: Any, bound: Bound) -> Location | None:
+    """Return the user's line that stopped a capture."""
+    if pinned(fault):
+        place = _pinning_line(module, bound)
+        if place is not None:
+            return place
+    return source_map.locate(fault)
+
+
+def _pinning_line(module: Any, bound: Bound) -> Location | None:
+    """Return the line that fixed a size: the same capture, with leave to fix it, records who did."""
+    from torchferry.capture.attempt import once
+
+    free = strategies.Strategy("non-strict", lambda m, a, s: strategies.non_strict(m, a, _optional(s)))
+    try:
+        program = once(free, module, bound.args, bound.dynamic_shapes)
+    except Exception:  # then the second look shows no more than the first did
+        return None
+    found = [g for g in guards.read(program, bound) if g.text.startswith("Eq(") and g.location is not None]
+    return found[0].location if found else None
+
+
+def _optional(shapes: Any) -> Any:
+    if isinstance(shapes, dict):
+        return {axis: torch.export.Dim.AUTO if dim is not None else None for axis, dim in shapes.items()}
+    if isinstance(shapes, tuple | list):
+        return tuple(_optional(s) for s in shapes)
+    return shapes

@@ -1,0 +1,98 @@
+"""RUN900: the rule of last resort."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.catalogue.rule import Rule
+from torchferry.records import Case, Diagnosis, Fault, Job, Location
+
+DOING = {
+    "inputs": "binding the example",
+    "capture": "capturing the model",
+    "translate": "translating the graph",
+    "check": "checking the file",
+    "verify": "comparing the file with the model",
+}
+NOT_THE_USERS = ("site-packages", "dist-packages", "/torchferry/", "<frozen", "<string>", "<eval_with_key>", "/lib/python")
+
+
+class FailureWithoutARule(Rule):
+    """A stage failed for a reason that no rule knows.
+
+    ## What happened
+    Something was raised on the way which none of the rules recognises. It is told in its own words, with the innermost
+    line of your code that it passed through, and with everything that was tried in the evidence.
+
+    ## Do instead
+    Look at the line named. Capture runs `forward` on stand-ins for tensors, which have a shape but no values: code that
+    insists on real tensors, or hands them to another library, cannot be followed. If the model has no part in it, the
+    fault is torchferry's: a report with a small model that shows it helps everybody.
+    """
+
+    code, stage, severity, since = "RUN900", "verify", "error", "0.1"
+    last_resort = True
+
+    def detect(self, case: Case) -> Iterator[Diagnosis]:
+        for step in case.steps:
+            if step.fault is not None:
+                told = _telling(step.fault)
+                attempts = tuple(f"{a.strategy}: {_line(_telling(a.fault))}" for a in step.attempts if a.fault is not None)
+                yield Diagnosis(
+                    self.code,
+                    f"{DOING[step.stage]} failed: {told.type_name}: {_line(told)}",
+                    help="no rule knows this one yet; the evidence is what was raised, in its own words",
+                    location=_last_user_line(step.fault),
+                    evidence=attempts or tuple(f"{f.type_name}: {_line(f)}" for f in step.fault.chain()),
+                )
+        verified = case.value("verify")
+        for trial in verified.failed[:1] if verified is not None else ():
+            told = "; ".join(d.words for d in trial.differences) or trial.note
+            yield Diagnosis(
+                self.code,
+                f"the file and the model disagree in the trial `{trial.name}`: {told}",
+                help="no rule knows the cause; `result.inputs(trial)` gives the feeds that show it",
+            )
+
+
+def _telling(fault: Fault) -> Fault:
+    """Return the innermost cause that says something."""
+    return next((f for f in reversed(list(fault.chain())) if f.text.strip()), fault)
+
+
+def _line(fault: Fault) -> str:
+    """Return what a fault says, in one line of bearable length."""
+    return next((line.strip() for line in fault.text.splitlines() if line.strip()), fault.type_name)[:300]
+
+
+def _last_user_line(fault: Fault) -> Location:
+    """Return the innermost line of the user's own code that a fault passed through."""
+    for link in reversed(list(fault.chain())):
+        for frame in reversed(link.frames):
+            if not any(part in frame.file for part in NOT_THE_USERS):
+                return Location(file=frame.file, line=frame.line)
+    return Location()
+
+
+def bad() -> Job:
+    import torch
+
+    class Purist(torch.nn.Module):
+        def forward(self, x):
+            if type(x) is not torch.Tensor:
+                raise TypeError("I was promised a real tensor")
+            return x * 2
+
+    return Job(Purist(), (torch.ones(2, 3),))
+
+
+def good() -> Job:
+    import torch
+
+    class Relaxed(torch.nn.Module):
+        def forward(self, x):
+            if not isinstance(x, torch.Tensor):
+                raise TypeError("this wants a tensor")
+            return x * 2
+
+    return Job(Relaxed(), (torch.ones(2, 3),))

@@ -1,0 +1,91 @@
+"""Types that contradict each other, with the operand that should give way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+
+from torchferry.check import dtypes, graph
+from torchferry.check.types import Conflict, Types, Unfit, declared
+from torchferry.records import Finding, Location
+
+RANK = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float", "double")  # torch's promotion, roughly
+
+
+def findings(model: onnx.ModelProto, types: Types) -> list[Finding]:
+    """Return where types contradict each other: between operands, with the operator, with a declaration, between branches."""
+    said = {v.name: w for g in graph.graphs(model) for v in (*g.output, *g.value_info) if (w := declared(v)) is not None}
+    outputs = {o.name for o in model.graph.output}
+    found = [_conflict(c, said) for c in types.conflicts] + [_unfit(u, types) for u in types.unfit]
+    found += [_branch(model, place, index, words, said) for place, index, words in types.branches]
+    if not found:  # a declaration is only wrong where the rest is right
+        found = [_declaration(v, d, real, place, v in outputs) for v, (d, real, place) in types.declared.items()]
+    return found
+
+
+def _conflict(conflict: Conflict, said: dict[str, str]) -> Finding:
+    node = conflict.place.node
+    fixed = {n: c for n, c in graph.constants(conflict.place.graph).items() if n in conflict.types}
+    stored = {t.name for t in getattr(conflict.place.graph, "initializer", ())}
+    to = _agreed(conflict, fixed, stored, said.get(node.output[0]) if node.output else None)
+    facts: dict[str, Any] = {
+        "op": node.op_type,
+        "types": dict(conflict.types),
+        "cast": [v for v, w in conflict.types.items() if w != to],
+        "to": to,
+        "constant": [v for v in conflict.types if v in fixed or v in stored],
+    }
+    return Finding("type-conflict", _at(conflict.place), facts)
+
+
+def _agreed(conflict: Conflict, fixed: dict[str, np.ndarray], stored: set[str], wish: str | None) -> str:
+    """Return the type that all operands should have."""
+    moving = {w for v, w in conflict.types.items() if v not in fixed and v not in stored}
+    if len(moving) == 1:
+        word = next(iter(moving))
+        if all(_takes(word, fixed.get(v), w) for v, w in conflict.types.items() if w != word):
+            return word
+    if wish is not None and wish in conflict.types.values():
+        return wish
+    return max(conflict.types.values(), key=lambda w: RANK.index(w) if w in RANK else -1)
+
+
+def _takes(word: str, value: np.ndarray | None, was: str) -> bool:
+    """Whether a constant can be written in the activations' type: floats can in any float type, the model's own precision."""
+    if word in dtypes.FLOATS and was in dtypes.FLOATS:
+        return True
+    if value is None:
+        return word in dtypes.FLOATS
+    with np.errstate(all="ignore"):
+        cast = value.astype(dtypes.of_text(f"tensor({word})"))
+    return bool(np.array_equal(cast.astype(np.float64), value.astype(np.float64)))
+
+
+def _unfit(unfit: Unfit, types: Types) -> Finding:
+    to = _accepted(unfit)
+    node = unfit.place.node
+    facts = {"op": node.op_type, "value": unfit.value, "parameter": unfit.parameter, "type": unfit.type, "allowed": list(unfit.allowed), "to": to}
+    facts["lossless"] = to is not None and (to == "bool" or unfit.type == "bool" or (unfit.type in dtypes.INTEGERS and to in dtypes.INTEGERS | dtypes.FLOATS) or unfit.type in dtypes.FLOATS and to in dtypes.FLOATS)
+    return Finding("type-not-allowed", _at(unfit.place), facts)
+
+
+def _accepted(unfit: Unfit) -> str | None:
+    """Return the type that the operator takes and that comes nearest."""
+    wishes: dict[bool, tuple[str, ...]] = {True: ("float", "double", "float16", "int64", "int32", "bool"), False: ("int64", "int32", "float", "bool")}
+    return next((w for w in wishes[unfit.type in dtypes.FLOATS] if w in unfit.allowed), None)
+
+
+def _declaration(value: str, said: str, real: str, place: graph.Place, output: bool) -> Finding:
+    return Finding("declared-type-wrong", _at(place), {"value": value, "declared": said, "real": real, "output": output, "op": place.node.op_type})
+
+
+def _branch(model: onnx.ModelProto, place: graph.Place, index: int, words: list[str], said: dict[str, str]) -> Finding:
+    output = place.node.output[index]
+    to = said.get(output) if said.get(output) in words else max(words, key=lambda w: RANK.index(w) if w in RANK else -1)
+    return Finding("branch-types-differ", _at(place), {"op": place.node.op_type, "output": output, "index": index, "types": words, "to": to})
+
+
+def _at(place: graph.Place) -> Location:
+    return Location(onnx_node=place.label, op=place.node.op_type)

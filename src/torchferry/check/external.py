@@ -1,0 +1,130 @@
+"""Weights kept in other files: are they there, whole, and where a runtime may read them? Nothing is loaded."""
+
+from __future__ import annotations
+
+import ntpath
+import posixpath
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import onnx
+
+from torchferry.check import dtypes, graph, sniff
+from torchferry.records import Finding, Location
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One tensor's place in a data file: where it begins, how many bytes it takes there, how many its dims need."""
+
+    tensor: str
+    location: str
+    offset: int
+    length: int | None
+    needs: int | None
+
+    @property
+    def end(self) -> int:
+        return self.offset + (self.length if self.length is not None else self.needs or 0)
+
+
+def pieces(model: onnx.ModelProto) -> list[Piece]:
+    """Return where each externally stored tensor is kept."""
+    return [piece_of(t) for t in graph.tensors(model) if graph.external(t)]
+
+
+def piece_of(tensor: onnx.TensorProto) -> Piece:
+    """Return where an externally stored tensor is kept."""
+    entries = {e.key: e.value for e in tensor.external_data}
+    return Piece(tensor.name, entries.get("location", ""), _number(entries.get("offset")) or 0, _number(entries.get("length")), needed(tensor))
+
+
+def needed(tensor: onnx.TensorProto) -> int | None:
+    """Return how many bytes a tensor's dims and type need; None where they do not tell."""
+    width, count = dtypes.bits(tensor.data_type), 1
+    for dim in tensor.dims:
+        count *= dim
+    return None if width is None or count < 0 else (count * width + 7) // 8
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.strip().isdigit() else None
+
+
+def findings(model: onnx.ModelProto, folder: Path, own: str) -> list[Finding]:
+    """Return what is wrong with the data files of a model that lies in `folder` under the name `own`."""
+    by_location: dict[str, list[Piece]] = {}
+    for piece in pieces(model):
+        by_location.setdefault(piece.location, []).append(piece)
+    return [f for location, group in by_location.items() for f in _examine(location, group, folder, own)]
+
+
+def _examine(location: str, group: list[Piece], folder: Path, own: str) -> Iterator[Finding]:
+    facts: dict[str, Any] = {
+        "data": location,
+        "tensors": [p.tensor for p in group],
+        "needs": max(p.end for p in group),
+    }
+    where = Location(file=str(folder / own))
+    trouble = path_trouble(location)
+    file = folder / location if trouble is None else None
+    if trouble is not None or file is None or not file.is_file():
+        moved = _elsewhere(location, facts["needs"], folder, own)
+        facts |= {"trouble": trouble or "missing", "found": moved}
+        yield Finding("external-data-path" if trouble or moved else "external-data-missing", where, facts)
+        return
+    size = file.stat().st_size
+    with file.open("rb") as data:
+        head = data.read(256)
+    if sniff.is_pointer(head):
+        yield Finding("external-data-pointer", where, {**facts, "size": size, "whole": sniff.pointer_size(head)})
+        return
+    if short := [p.tensor for p in group if p.end > size]:
+        yield Finding("external-data-truncated", where, {**facts, "size": size, "short": short})
+    for piece in group:
+        if piece.length is not None and piece.needs is not None and piece.length != piece.needs:
+            yield Finding("initializer-size", where, {"tensor": piece.tensor, "has": piece.length, "needs": piece.needs})
+
+
+def path_trouble(location: str) -> str | None:
+    """Return why a runtime will not follow a path: it is absolute, has backslashes, or leaves the model's folder."""
+    if not location or "\0" in location:
+        return "empty"
+    if posixpath.isabs(location) or ntpath.isabs(location) or ntpath.splitdrive(location)[0]:
+        return "absolute"
+    if "\\" in location:
+        return "backslash"
+    return "outside" if posixpath.normpath(location).startswith("..") else None
+
+
+def _elsewhere(location: str, needs: int, folder: Path, own: str) -> str | None:
+    """Return the file in the model's folder that surely is the one meant: of that name, or the only one of that size."""
+    path = PurePosixPath(location.replace("\\", "/"))
+    plain = [str(PurePosixPath(*path.parts[i:])) for i in range(len(path.parts))]
+    for name in plain:
+        if path_trouble(name) is None and _holds(folder / name, needs):
+            return name
+    try:
+        siblings = [p for p in folder.iterdir() if p.name != own and p.is_file() and p.suffix != ".onnx"]
+    except OSError:
+        return None
+    alike = [p for p in siblings if p.name.lower() == path.name.lower() and _holds(p, needs)]
+    exact = alike or [p for p in siblings if p.stat().st_size == needs and _holds(p, needs)]
+    return exact[0].name if len(exact) == 1 else None
+
+
+def _holds(file: Path, needs: int) -> bool:
+    if not file.is_file() or file.stat().st_size < needs:
+        return False
+    with file.open("rb") as data:
+        return not sniff.is_pointer(data.read(64))
+
+
+def relocate(model: onnx.ModelProto, moves: dict[str, str]) -> None:
+    """Point the tensors kept at the old locations to the new ones."""
+    for tensor in graph.tensors(model):
+        for entry in tensor.external_data if graph.external(tensor) else ():
+            if entry.key == "location":
+                entry.value = moves.get(entry.value, entry.value)

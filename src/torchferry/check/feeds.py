@@ -1,0 +1,261 @@
+"""Feeds made to fit what a file declares, where nothing is lost by it; what would lose something is refused in words.
+
+Used by the check stage, to prove that a feed can be mended, and by InferenceSession, to mend it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from torchferry.check import dtypes
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One input as the file declares it: its name, onnxruntime's word for its type, and its sizes (None: any)."""
+
+    name: str
+    type: str
+    shape: tuple[int | str | None, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something done to a feed so that it fits: what (`kind`), to which input, and the details in words."""
+
+    kind: str
+    input: str
+    words: str
+    announced: bool = True  # False: onnxruntime itself takes it, there is nothing to tell
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Something that keeps a feed from fitting and that only the user can mend."""
+
+    kind: str
+    input: str
+    words: str
+    axis: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A feed made to fit, what was done to it, and what could not be done."""
+
+    feed: dict[str, Any]
+    changes: tuple[Change, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+
+
+def declared_by(session: Any) -> tuple[Declared, ...]:
+    """Return what an onnxruntime session declares."""
+    return tuple(Declared(i.name, i.type, tuple(i.shape)) for i in session.get_inputs())
+
+
+def fit(declared: Sequence[Declared], feed: Mapping[str, Any], optional: Sequence[str] = ()) -> Fitted:
+    """Return `feed` as the file takes it. `optional` names initializers that may be fed too."""
+    named, changes, refusals = _names(declared, feed, frozenset(optional))
+    fitted: dict[str, Any] = {}
+    for spec in declared:
+        if spec.name not in named:
+            continue
+        value, steps = as_array(spec, named[spec.name])
+        for step in (_byte_order, _element_type, _rank):
+            if not isinstance(value, Refusal):
+                value, more = step(spec, value)
+                steps = [*steps, *more]
+        changes += steps
+        if isinstance(value, Refusal):
+            refusals.append(value)
+        else:
+            fitted[spec.name] = value
+    fitted |= {name: value for name, value in named.items() if name in optional}
+    return Fitted(fitted, tuple(changes), tuple(refusals))
+
+
+# --- names ------------------------------------------------------------------------------------------
+
+
+def _names(declared: Sequence[Declared], feed: Mapping[str, Any], optional: frozenset[str]) -> tuple[dict[str, Any], list[Change], list[Refusal]]:
+    wanted = {d.name: d for d in declared}
+    named = {k: v for k, v in feed.items() if k in wanted or k in optional}
+    missing = [n for n in wanted if n not in feed]
+    unknown = [k for k in feed if k not in wanted and k not in optional]
+    changes: list[Change] = []
+    for key, name in _pairs(unknown, missing, wanted, feed):
+        named[name] = feed[key]
+        changes.append(Change("feed-name", name, f"the key `{key}` was taken for the input `{name}`"))
+        unknown.remove(key)
+        missing.remove(name)
+    changes += [Change("feed-extra", k, f"the key `{k}` was dropped: the file has no such input") for k in unknown]
+    refusals = [Refusal("feed-missing", n, f"the input `{n}` ({_says(wanted[n])}) is not fed") for n in missing]
+    return named, changes, refusals
+
+
+def _pairs(unknown: list[str], missing: list[str], wanted: Mapping[str, Declared], feed: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return which unknown keys are surely which missing inputs."""
+    if len(unknown) == len(missing) == 1:
+        return [(unknown[0], missing[0])] if _plausible(wanted[missing[0]], feed[unknown[0]]) else []
+    pairs = []
+    for name in missing:
+        near = [k for k in unknown if _bare(str(k)) == _bare(name)]
+        if len(near) == 1 and sum(_bare(n) == _bare(name) for n in missing) == 1 and _plausible(wanted[name], feed[near[0]]):
+            pairs.append((near[0], name))
+    return pairs
+
+
+def _bare(name: str) -> str:
+    """Return a name without what tools add to it: `:0`, dots, slashes, case."""
+    return re.sub(r"[^a-z0-9]", "", re.sub(r":\d+$", "", name).lower())
+
+
+def _plausible(spec: Declared, value: Any) -> bool:
+    fitted = fit((spec,), {spec.name: value})
+    return not fitted.refusals and spec.name in fitted.feed and not misfits(spec, fitted.feed[spec.name])
+
+
+def misfits(spec: Declared, value: Any) -> list[int]:
+    """Return the axes whose fixed size is not that of `value`."""
+    if spec.shape is None or not isinstance(value, np.ndarray) or value.ndim != len(spec.shape):
+        return []
+    return [i for i, (want, got) in enumerate(zip(spec.shape, value.shape, strict=True)) if isinstance(want, int) and want >= 0 and want != got]
+
+
+# --- values -----------------------------------------------------------------------------------------
+
+
+def as_array(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
+    """Return a value as a numpy array, or why it cannot be one; sequences, maps and OrtValues stay as they are."""
+    want = dtypes.of_text(spec.type)
+    if want is None or type(value).__name__ == "OrtValue":
+        return value, []
+    kind = type(value).__module__.split(".")[0] + "." + type(value).__name__
+    if isinstance(value, np.ndarray):
+        return (value, []) if want.kind == "O" or value.dtype.kind != "O" else _from_objects(spec, value)
+    if value is None:
+        return Refusal("feed-not-an-array", spec.name, f"the input `{spec.name}` is fed None"), []
+    if hasattr(value, "detach") and hasattr(value, "cpu"):
+        return _from_torch(value), [Change("feed-not-an-array", spec.name, f"the {kind} for `{spec.name}` was turned into an array")]
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError) as error:
+        return Refusal("feed-not-an-array", spec.name, f"the {kind} for `{spec.name}` cannot be turned into an array: {error}"), []
+    if array.dtype.kind == "O" and want.kind != "O":
+        return _from_objects(spec, array)
+    if isinstance(value, (list, int, float, bool, tuple)) and array.dtype.kind in "fiub":
+        array = _plain(array, want)
+    told = not isinstance(value, list)  # onnxruntime takes lists
+    return array, [Change("feed-not-an-array", spec.name, f"the {kind} for `{spec.name}` was turned into an array", told)]
+
+
+def _from_torch(tensor: Any) -> np.ndarray:
+    tensor = tensor.detach().cpu()
+    tensor = tensor.resolve_conj() if tensor.is_complex() else tensor
+    if str(tensor.dtype) == "torch.bfloat16":
+        import ml_dtypes
+        import torch
+
+        return np.asarray(tensor.contiguous().view(torch.uint16).numpy()).view(ml_dtypes.bfloat16)
+    return np.asarray(tensor.resolve_neg().numpy())
+
+
+def _from_objects(spec: Declared, value: np.ndarray) -> tuple[Any, list[Change]]:
+    try:
+        array = np.asarray(value.tolist())
+    except (ValueError, TypeError):
+        array = value
+    if array.dtype.kind not in "fiub":
+        return Refusal("feed-not-an-array", spec.name, f"the array for `{spec.name}` holds Python objects that are not all numbers"), []
+    return array, [Change("feed-not-an-array", spec.name, f"the Python objects in `{spec.name}` were turned into {array.dtype}")]
+
+
+def _plain(array: np.ndarray, want: np.dtype) -> np.ndarray:
+    """Return Python's own numbers in the wanted type where they are the same numbers there: they came without a type."""
+    if want.kind in "fiub":
+        with np.errstate(all="ignore"):
+            cast = array.astype(want)
+        if want.kind == "f" or np.array_equal(cast, array):
+            return cast
+    return array
+
+
+def _byte_order(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
+    if not isinstance(value, np.ndarray) or value.dtype.isnative:
+        return value, []
+    words = f"`{spec.name}` is stored in foreign byte order ({value.dtype.str}), which onnxruntime would misread; it was swapped"
+    return value.astype(value.dtype.newbyteorder("=")), [Change("feed-byte-order", spec.name, words)]
+
+
+def _element_type(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
+    want = dtypes.of_text(spec.type)
+    if want is None or not isinstance(value, np.ndarray):
+        return value, []
+    if value.dtype == want:
+        if want.kind == "V" or want.name in ("bfloat16",):
+            return value, [Change("feed-bfloat16", spec.name, f"`{spec.name}` was passed as an OrtValue: numpy has no {want.name} of its own")]
+        return value, []
+    if want.kind == "O":
+        if value.dtype.kind in "US":
+            return value, []
+        return Refusal("feed-dtype", spec.name, f"`{spec.name}` takes text, {dtypes.friendly(value.dtype)} is fed"), []
+    given, wanted = dtypes.friendly(value.dtype), dtypes.friendly(want)
+    cast, lost = _cast(value, want)
+    if cast is None:
+        return Refusal("feed-dtype", spec.name, f"`{spec.name}` is {given}, the file takes {wanted}: {lost}"), []
+    return cast, [Change("feed-dtype", spec.name, f"`{spec.name}` was cast from {given} to {wanted}, which loses nothing that the file can use")]
+
+
+def _cast(value: np.ndarray, want: np.dtype) -> tuple[np.ndarray | None, str]:
+    """Return the array in another type, or None and what would be lost."""
+    given = "f" if value.dtype.kind == "V" or value.dtype.name.startswith(("bfloat16", "float8")) else value.dtype.kind
+    target = "f" if want.name.startswith(("bfloat16", "float8")) else want.kind
+    if given not in "fiub":
+        return None, {"c": "the imaginary part would be lost", "U": "text is no number", "S": "text is no number"}.get(given, "it holds no numbers")
+    if given == "f" and target in "iub":
+        return None, "a cast would lose the fractions; round or index first, then cast"
+    with np.errstate(all="ignore"):
+        cast = value.astype(want)
+    if given == "f":
+        overflow = np.isinf(cast.astype(np.float64)) & np.isfinite(value.astype(np.float64))
+        return (None, f"{_first(value, overflow)} is beyond its range") if overflow.any() else (cast, "")
+    # compared as exact integers: int64 to float32 and back must be the same number
+    same = cast.astype(value.dtype) == value if target == "f" else (cast == value)
+    return (cast, "") if np.all(same) else (None, f"{_first(value, ~same)} cannot be written in it")
+
+
+def _first(value: np.ndarray, where: np.ndarray) -> str:
+    index = tuple(int(i) for i in np.argwhere(where)[0])
+    return f"the value {value[index]} at {list(index)}"
+
+
+def _rank(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
+    """Return the array with the one axis of size 1 that it lacks, where there is one place for it."""
+    if spec.shape is None or not spec.shape or not isinstance(value, np.ndarray) or value.ndim == len(spec.shape):
+        return value, []  # rank 0 is not checked by onnxruntime, and a (1,) array is right for it
+    says = f"`{spec.name}` has rank {value.ndim} {list(value.shape)}, the file takes rank {len(spec.shape)} ({_says(spec)})"
+    if value.ndim != len(spec.shape) - 1:
+        return Refusal("feed-rank", spec.name, says), []
+    fits = [i for i in range(len(spec.shape)) if _could_be_one(spec.shape[i]) and not misfits(spec, np.expand_dims(value, i))]
+    if not fits:
+        return Refusal("feed-rank", spec.name, says + ", and no axis of size 1 makes it fit"), []
+    axis = fits[0]  # the batch axis where it fits; otherwise the first that does
+    if axis != 0 and len(fits) > 1:
+        return Refusal("feed-rank", spec.name, says + f", and an axis of size 1 fits at {fits}"), []
+    which = "the batch axis in front" if axis == 0 else f"axis {axis}"
+    return np.expand_dims(value, axis), [Change("feed-rank", spec.name, f"{which} was added to `{spec.name}`: {list(value.shape)} for {_says(spec)}")]
+
+
+def _could_be_one(size: int | str | None) -> bool:
+    return not isinstance(size, int) or size in (1, -1)
+
+
+def _says(spec: Declared) -> str:
+    name = dtypes.of_text(spec.type)
+    sizes = "" if spec.shape is None else "[" + ", ".join("?" if s is None else str(s) for s in spec.shape) + "]"
+    return f"{dtypes.friendly(name) if name is not None else spec.type}{sizes}"

@@ -1,0 +1,169 @@
+"""Ways to walk an onnx.ModelProto: nodes with the scope they stand in, constants, who makes and who reads a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+
+SMALL = 1 << 16  # constants of more elements are weights, not shapes, masks or indices
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A node, the graph (or function) whose list it stands in, and the node whose attribute that graph is."""
+
+    node: onnx.NodeProto
+    graph: Any  # GraphProto or FunctionProto
+    owner: onnx.NodeProto | None = None
+
+    @property
+    def label(self) -> str:
+        """The node's name; for a nameless one what it makes, or its operator."""
+        return label(self.node)
+
+
+def label(node: onnx.NodeProto) -> str:
+    """Return the node's name; for a nameless one what it makes, or its operator."""
+    return node.name or next((o for o in node.output if o), "") or node.op_type
+
+
+def places(model: onnx.ModelProto) -> Iterator[Place]:
+    """Yield every node of the model: the main graph's, its subgraphs', and those of the model's own functions."""
+    yield from nodes_of(model.graph)
+    for function in model.functions:
+        yield from nodes_of(function)
+
+
+def nodes_of(graph: Any, owner: onnx.NodeProto | None = None) -> Iterator[Place]:
+    """Yield the nodes of a graph, each followed by those of its subgraphs."""
+    for node in graph.node:
+        yield Place(node, graph, owner)
+        for subgraph in subgraphs(node):
+            yield from nodes_of(subgraph, node)
+
+
+def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """Yield the graphs in a node's attributes."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def graphs(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
+    """Yield the main graph and all subgraphs."""
+    yield model.graph
+    for place in places(model):
+        yield from subgraphs(place.node)
+
+
+def tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    """Yield every tensor stored in the model: initializers and attributes."""
+    for graph in graphs(model):
+        yield from graph.initializer
+        for sparse in graph.sparse_initializer:
+            yield sparse.values
+            yield sparse.indices
+    for place in places(model):
+        for attribute in place.node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+
+
+def attributes(node: onnx.NodeProto) -> dict[str, Any]:
+    """Return the node's attributes as Python values."""
+    return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute if not a.ref_attr_name}
+
+
+def set_attribute(node: onnx.NodeProto, name: str, value: Any) -> None:
+    """Give the node an attribute, in place of the one it had; None takes it away."""
+    kept = [a for a in node.attribute if a.name != name]
+    del node.attribute[:]
+    node.attribute.extend(kept)
+    if value is not None:
+        node.attribute.append(onnx.helper.make_attribute(name, value))
+
+
+def opset(model: onnx.ModelProto, domain: str = "") -> int | None:
+    """Return the version stamped for a domain, or None."""
+    same = ("", "ai.onnx") if domain in ("", "ai.onnx") else (domain,)
+    return next((o.version for o in model.opset_import if o.domain in same), None)
+
+
+def external(tensor: onnx.TensorProto) -> bool:
+    """Say whether the tensor's numbers are in another file."""
+    return bool(tensor.data_location == onnx.TensorProto.EXTERNAL)
+
+
+def array(tensor: onnx.TensorProto) -> np.ndarray | None:
+    """Return a small tensor's numbers; None for a large or unreadable one, or one in another file."""
+    size = int(np.prod(list(tensor.dims), dtype=np.float64)) if tensor.dims else 1
+    if external(tensor) or not 0 <= size <= SMALL:
+        return None
+    try:
+        return np.asarray(onnx.numpy_helper.to_array(tensor))
+    except Exception:  # a broken tensor: the bytes do not fit the dims, the type is unknown
+        return None
+
+
+def constants(graph: Any) -> dict[str, np.ndarray]:
+    """Return the small constants of a graph by the name of their value: initializers and Constant nodes."""
+    found = {}
+    for tensor in getattr(graph, "initializer", ()):
+        if (value := array(tensor)) is not None:
+            found[tensor.name] = value
+    for node in graph.node:
+        if node.op_type == "Constant" and node.output and (value := constant(node)) is not None:
+            found[node.output[0]] = value
+    return found
+
+
+def constant(node: onnx.NodeProto) -> np.ndarray | None:
+    """Return what a Constant node holds, where it is a small tensor or number."""
+    for name, value in attributes(node).items():
+        if name == "value":
+            return array(value)
+        if name in ("value_int", "value_ints"):
+            return np.asarray(value, np.int64)
+        if name in ("value_float", "value_floats"):
+            return np.asarray(value, np.float32)
+    return None
+
+
+def makers(graph: Any) -> dict[str, onnx.NodeProto]:
+    """Return which node makes each value of a graph."""
+    return {output: node for node in graph.node for output in node.output if output}
+
+
+def readers(graph: Any) -> dict[str, list[onnx.NodeProto]]:
+    """Return which nodes read each value, those of subgraphs included."""
+    found: dict[str, list[onnx.NodeProto]] = {}
+    for place in nodes_of(graph):
+        for name in place.node.input:
+            found.setdefault(name, []).append(place.node)
+    return found
+
+
+def fresh_name(taken: set[str], wish: str) -> str:
+    """Return a name like `wish` that is not taken yet, and take it."""
+    name, number = wish, 1
+    while name in taken:
+        name, number = f"{wish}_{number}", number + 1
+    taken.add(name)
+    return name
+
+
+def value_names(model: onnx.ModelProto) -> set[str]:
+    """Return every name of a value in the model."""
+    names: set[str] = set()
+    for graph in graphs(model):
+        names.update(v.name for v in (*graph.input, *graph.output, *graph.initializer))
+    for place in places(model):
+        names.update(place.node.input)
+        names.update(place.node.output)
+    return names

@@ -1,0 +1,156 @@
+"""Passes that change element types: of an operand, around a node, in a branch, of a declaration, of a whole graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+
+from torchferry.check import dtypes, graph
+from torchferry.check.passes.weave import Weaver, find, forget_shapes
+from torchferry.check.types import infer
+
+
+def cast_operands(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+    """Cast the named operands of a node: a constant in place where nobody else reads it, anything else by a Cast."""
+    place = find(model, params["node"])
+    if place is None:
+        return
+    to = dtypes.ENUM[params["to"]]
+    for value in params["values"]:
+        if not _convert_constant(place.graph, value, to):
+            weaver = Weaver(model, f"{place.label}/{value}")
+            made = weaver.op("Cast", [value], to=to)
+            _read_instead(place.node, value, made)
+            weaver.before(place.graph, place.node)
+    forget_shapes(model)
+
+
+def _convert_constant(part: Any, value: str, to: int) -> bool:
+    if len(graph.readers(part).get(value, ())) != 1:
+        return False
+    for tensor in getattr(part, "initializer", ()):
+        if tensor.name == value and not graph.external(tensor) and (old := graph.array(tensor)) is not None:
+            tensor.CopyFrom(onnx.numpy_helper.from_array(old.astype(dtypes.of_text(f"tensor({dtypes.word(to)})")), value))
+            kept = [i for i in part.input if i.name != value]
+            del part.input[:]
+            part.input.extend(kept)
+            return True
+    return False
+
+
+def _read_instead(node: onnx.NodeProto, old: str, new: str) -> None:
+    for index, name in enumerate(node.input):
+        if name == old:
+            node.input[index] = new
+
+
+def cast_branches(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+    """Cast an output of the branches of an If to one type."""
+    place = find(model, params["node"])
+    if place is None:
+        return
+    types, index, to = infer(model).of, int(params["index"]), params["to"]
+    for branch in graph.subgraphs(place.node):
+        output = branch.output[index]
+        if types.get(output.name) != to:
+            weaver = Weaver(model, output.name)
+            made = weaver.op("Cast", [output.name], to=dtypes.ENUM[to])
+            branch.node.extend(weaver.nodes)
+            output.name = made
+            output.type.tensor_type.elem_type = dtypes.ENUM[to]
+    forget_shapes(model)
+
+
+def cast_around(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+    """Cast to a type that has a kernel before each node of a list, and back behind it; the rest keeps its types."""
+    for entry in params["nodes"]:
+        types = infer(model).of  # anew: an earlier entry may have put Casts in front of this node
+        place = find(model, entry["node"])
+        if place is not None:
+            _around(model, place, entry, types)
+    forget_shapes(model)
+
+
+def _around(model: onnx.ModelProto, place: graph.Place, entry: Mapping[str, Any], types: dict[str, str]) -> None:
+    node, old, new = place.node, entry["from"], entry["to"]
+    weaver = Weaver(model, place.label)
+    if entry.get("attribute"):
+        graph.set_attribute(node, entry["attribute"], dtypes.ENUM[new])
+    else:
+        chosen = entry.get("inputs") or [i for i in node.input if types.get(i) == old]
+        for value in dict.fromkeys(chosen):
+            _read_instead(node, value, weaver.op("Cast", [value], to=dtypes.ENUM[new]))
+        weaver.before(place.graph, node)
+    for index, output in enumerate(node.output):
+        if output and types.get(output) == old:
+            inner = graph.fresh_name(graph.value_names(model), f"{output}/{new}")
+            node.output[index] = inner
+            weaver.op("Cast", [inner], output=output, to=dtypes.ENUM[old])
+    weaver.after(place.graph, node)
+
+
+def declare_types(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+    """Declare each output with the type that its node gives; forget what is said of inner values."""
+    forget_shapes(model)
+    real = {v: r for v, (_, r, _) in infer(model).declared.items()}
+    for part in graph.graphs(model):
+        for output in part.output:
+            if output.name in real:
+                output.type.tensor_type.elem_type = dtypes.ENUM[real[output.name]]
+
+
+def retype(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+    """Compute in another type throughout: weights, constants, casts; inputs and outputs keep the type they are declared with."""
+    old, new = dtypes.ENUM[params["from"]], dtypes.ENUM[params["to"]]
+    for tensor in graph.tensors(model):
+        if tensor.data_type == old:
+            _retype_tensor(tensor, new)
+    for place in graph.places(model):
+        for attribute in place.node.attribute:
+            if attribute.name in ("to", "dtype", "output_datatype", "output_dtype") and attribute.i == old:
+                attribute.i = new
+    _retype_border(model, old, new)
+    for part in graph.graphs(model):
+        if part is not model.graph:
+            for value in (*part.input, *part.output):
+                if value.type.tensor_type.elem_type == old:
+                    value.type.tensor_type.elem_type = new
+    forget_shapes(model)
+
+
+def _retype_tensor(tensor: onnx.TensorProto, new: int) -> None:
+    if graph.external(tensor):
+        raise ValueError(f"the weights of `{tensor.name}` are in another file; load them into the model first")
+    values = np.asarray(onnx.numpy_helper.to_array(tensor)).astype(dtypes.of_text(f"tensor({dtypes.word(new)})"))
+    tensor.CopyFrom(onnx.numpy_helper.from_array(values, tensor.name))
+
+
+def _retype_border(model: onnx.ModelProto, old: int, new: int) -> None:
+    """Keep what callers see: a Cast behind each input and before each output of the old type."""
+    main = model.graph
+    stored = {t.name for t in main.initializer}
+    for value in main.input:
+        if value.type.tensor_type.elem_type != old:
+            continue
+        if value.name in stored:
+            value.type.tensor_type.elem_type = new
+            continue
+        weaver = Weaver(model, value.name)
+        made = weaver.op("Cast", [value.name], to=new)
+        for place in graph.nodes_of(main):
+            _read_instead(place.node, value.name, made)
+        main.node.insert(0, weaver.nodes[0])
+    for value in main.output:
+        if value.type.tensor_type.elem_type == old:
+            inner = graph.fresh_name(graph.value_names(model), f"{value.name}/{dtypes.word(new)}")
+            for place in graph.nodes_of(main):
+                for names in (place.node.input, place.node.output):
+                    for index, name in enumerate(names):
+                        if name == value.name:
+                            names[index] = inner
+            weaver = Weaver(model, value.name)
+            weaver.op("Cast", [inner], output=value.name, to=old)
+            main.node.extend(weaver.nodes)

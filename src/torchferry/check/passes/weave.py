@@ -1,0 +1,76 @@
+"""Putting new nodes into a graph: named after the node they serve, in the place where they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+
+from torchferry.check import graph
+
+
+class Weaver:
+    """Makes nodes for one graph. `op` and `const` return the name of the value made; `before` puts them in front of a node."""
+
+    def __init__(self, model: onnx.ModelProto, prefix: str) -> None:
+        self._taken = graph.value_names(model)
+        self._prefix = prefix
+        self.nodes: list[onnx.NodeProto] = []
+
+    def op(self, op_type: str, inputs: Sequence[str], output: str | None = None, **attributes: Any) -> str:
+        """Add a node of the standard's domain and return its output's name."""
+        name = output or graph.fresh_name(self._taken, f"{self._prefix}/{op_type}")
+        self.nodes.append(onnx.helper.make_node(op_type, list(inputs), [name], name=graph.fresh_name(self._taken, f"{name}/node"), **attributes))
+        return name
+
+    def const(self, value: Any, dtype: Any = np.int64) -> str:
+        """Add a constant and return its name."""
+        tensor = onnx.numpy_helper.from_array(np.asarray(value, dtype))
+        return self.op("Constant", [], value=tensor)
+
+    def replace(self, part: Any, old: onnx.NodeProto) -> None:
+        """Put the nodes made so far in the place of `old`."""
+        index = position(part, old)
+        del part.node[index]
+        self._insert(part, index)
+
+    def before(self, part: Any, node: onnx.NodeProto) -> None:
+        """Put the nodes made so far in front of `node`."""
+        self._insert(part, position(part, node))
+
+    def after(self, part: Any, node: onnx.NodeProto) -> None:
+        """Put the nodes made so far behind `node`."""
+        self._insert(part, position(part, node) + 1)
+
+    def _insert(self, part: Any, index: int) -> None:
+        for offset, node in enumerate(self.nodes):
+            part.node.insert(index + offset, node)
+        self.nodes = []
+
+
+def position(part: Any, node: onnx.NodeProto) -> int:
+    """Return where in the graph's list a node stands."""
+    return next(i for i, n in enumerate(part.node) if n is node or n == node)
+
+
+def find(model: onnx.ModelProto, name: str) -> graph.Place | None:
+    """Return the node of that label."""
+    return next((p for p in graph.places(model) if p.label == name), None)
+
+
+def swap_reads(part: Any, old: str, new: str, but: Sequence[onnx.NodeProto] = ()) -> None:
+    """Let every reader of a value, those in subgraphs included, read another one."""
+    for place in graph.nodes_of(part):
+        if any(place.node == b for b in but):
+            continue
+        for index, name in enumerate(place.node.input):
+            if name == old:
+                place.node.input[index] = new
+
+
+def forget_shapes(model: onnx.ModelProto) -> None:
+    """Take away what the file says of its inner values: after a change it may be wrong, and runtimes work it out anew."""
+    for part in graph.graphs(model):
+        del part.value_info[:]

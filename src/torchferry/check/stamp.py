@@ -1,0 +1,90 @@
+"""The versions a file is stamped with: can the target read them, and are the nodes written in the form they promise?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx
+
+from torchferry.check import graph, schemas
+from torchferry.records import Finding, Location
+from torchferry.releases import Target
+
+# Operators that mean something else from this opset on although an old node is still well-formed.
+CHANGED_MEANING = {"Softmax": 13, "LogSoftmax": 13, "Hardmax": 13, "Resize": 11, "GroupNormalization": 21, "BatchNormalization": 14, "Cast": 6}
+LOWEST = 7  # no runtime of the table has kernels for older forms
+
+
+def findings(model: onnx.ModelProto, target: Target) -> list[Finding]:
+    """Return which stamps the target cannot read."""
+    return [*_ir(model, target), *_opset(model, target), *_other_domains(model, target)]
+
+
+def _ir(model: onnx.ModelProto, target: Target) -> Iterator[Finding]:
+    if model.ir_version > target.ir:
+        yield Finding("ir-too-new", facts={"ir": model.ir_version, "most": target.ir, "target": str(target)})
+    elif model.ir_version < 1:
+        yield Finding("ir-missing", facts={"ir": model.ir_version, "to": min(8, target.ir)})
+
+
+def _opset(model: onnx.ModelProto, target: Target) -> Iterator[Finding]:
+    stamped = graph.opset(model)
+    if stamped is not None and stamped > target.opset:
+        facts = {"opset": stamped, "most": target.opset, "target": str(target), "changed": changed(model, target.opset)}
+        yield Finding("opset-too-new", facts=facts)
+    if stamped is None and any(p.node.domain in schemas.STANDARD for p in graph.places(model)):
+        yield Finding("opset-missing", facts={"to": nearest(model, target.opset, target.opset)})
+
+
+def changed(model: onnx.ModelProto, to: int) -> list[str]:
+    """Return the operators in use whose schema at `to` is not the one that the model's stamp promises."""
+    stamped = graph.opset(model) or to
+    ops = {p.node.op_type for p in graph.places(model) if p.node.domain in schemas.STANDARD}
+    return sorted(o for o in ops if schemas.since(o, min(stamped, schemas.NEWEST)) != schemas.since(o, to))
+
+
+def _other_domains(model: onnx.ModelProto, target: Target) -> Iterator[Finding]:
+    used = {p.node.domain for p in graph.places(model)} | {f.domain for f in model.functions}
+    most = {"ai.onnx.ml": target.ml}
+    for entry in model.opset_import:
+        if entry.domain in schemas.STANDARD:
+            continue
+        if entry.domain not in used:
+            yield Finding("unused-import", facts={"domain": entry.domain, "version": entry.version})
+        elif entry.version > most.get(entry.domain, 1 << 30):
+            yield Finding("opset-too-new", facts={"domain": entry.domain, "opset": entry.version, "most": most[entry.domain], "target": str(target), "changed": []})
+
+
+def misstamped(model: onnx.ModelProto, target: Target) -> list[Finding]:
+    """Return the nodes that are not written in the form of the stamped opset, and the opset whose form they have."""
+    stamped = graph.opset(model)
+    if stamped is None or stamped > schemas.NEWEST:
+        return []
+    found = []
+    wrong = [(p, why) for p in _standard(model) if (why := schemas.misfit(p.node, stamped)) is not None and schemas.known(p.node.op_type)]
+    fits = nearest(model, stamped, target.opset) if wrong else None
+    for place, why in wrong:
+        facts = {"op": place.node.op_type, "why": why, "stamped": stamped, "fits": fits, "keeps": fits is not None and keeps_meaning(model, fits)}
+        found.append(Finding("node-not-in-opset", Location(onnx_node=place.label, op=place.node.op_type), facts))
+    return found
+
+
+def _standard(model: onnx.ModelProto) -> list[graph.Place]:
+    """Return the main graph's nodes of the standard's own domain; functions bring their own stamps."""
+    return [p for p in graph.nodes_of(model.graph) if p.node.domain in schemas.STANDARD]
+
+
+def nearest(model: onnx.ModelProto, stamped: int, most: int) -> int | None:
+    """Return the opset nearest to the stamped one under which every node is valid, or None."""
+    forms = {(p.node.op_type, tuple(a.name for a in p.node.attribute), len(p.node.input), len(p.node.output)): p.node for p in _standard(model)}
+    nodes = list(forms.values())
+    for version in sorted(range(LOWEST, most + 1), key=lambda v: (abs(v - stamped), -v)):
+        if all(schemas.misfit(n, version) is None for n in nodes):
+            return version
+    return None
+
+
+def keeps_meaning(model: onnx.ModelProto, to: int) -> bool:
+    """Say whether no node would mean something else under a lower stamp. (A higher one is what the nodes were written for.)"""
+    stamped = graph.opset(model) or to
+    return to >= stamped or not any(to < CHANGED_MEANING.get(p.node.op_type, 0) <= stamped for p in _standard(model))

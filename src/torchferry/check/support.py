@@ -1,0 +1,129 @@
+"""Does the target implement every node? All that it lacks at once, each with what it has instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import onnx
+
+from torchferry import ort
+from torchferry.check import dtypes, graph, schemas
+from torchferry.check.probe import Prober, may_be_asked
+from torchferry.check.types import BY_ATTRIBUTE, Types
+from torchferry.records import Finding, Location
+from torchferry.releases import Target
+
+# Where there is no kernel for a type: which to try instead, the one that loses least first.
+INSTEAD: dict[str, tuple[str, ...]] = {
+    "double": ("float",),
+    "float16": ("float",),
+    "bfloat16": ("float",),
+    "float": ("double",),
+    "bool": ("uint8", "int32", "float", "int64"),
+    "int64": ("int32", "double", "float"),
+    "uint64": ("int64", "double", "float"),
+    "int32": ("int64", "float", "double"),
+    "uint32": ("int64", "double"),
+    "int16": ("int32", "float", "int64"),
+    "uint16": ("int32", "float", "int64"),
+    "int8": ("int32", "float", "int64"),
+    "uint8": ("int32", "float", "int64"),
+}
+DECOMPOSED = frozenset({("com.microsoft", "GroupNorm"), ("com.microsoft", "SkipGroupNorm"), ("com.microsoft", "BiasSplitGelu"), ("com.microsoft", "NhwcConv"), ("com.microsoft", "BiasAdd")})
+
+
+def missing(model: onnx.ModelProto, types: Types, prober: Prober, target: Target) -> list[Finding]:
+    """Return every node for which the runtime has no implementation, and what would do instead."""
+    return [f for place in graph.nodes_of(model.graph) for f in _examine(place, types, prober, target, graph.opset(model) or 1)]
+
+
+def _examine(place: graph.Place, types: Types, prober: Prober, target: Target, opset: int) -> Iterator[Finding]:
+    node = place.node
+    if not may_be_asked(node, types.of) or not prober.lacks(node, types.of):
+        return
+    words = sorted({types.of[i] for i in node.input if i} | {w for o in node.output if (w := types.of.get(o))})
+    facts: dict[str, Any] = {
+        "op": node.op_type,
+        "domain": node.domain,
+        "since": schemas.since(node.op_type, opset, node.domain),
+        "types": words,
+        "instead": instead(node, types.of, prober, target, opset),
+    }
+    yield Finding("no-kernel", Location(onnx_node=place.label, op=node.op_type), facts)
+
+
+def instead(node: onnx.NodeProto, types: dict[str, str], prober: Prober, target: Target, opset: int) -> dict[str, Any] | None:
+    """Return how the node can be had: by a newer opset, other types around it, another form; None if not."""
+    if (node.domain, node.op_type) in DECOMPOSED:
+        return {"how": "decompose"}
+    if node.domain in schemas.STANDARD:
+        for version in _newer_forms(node, opset, target.opset):
+            if schemas.misfit(node, version) is None and prober.fault(node, types, version) is None:
+                return {"how": "opset", "to": version}
+    name = BY_ATTRIBUTE.get(node.op_type, ("", ""))[0]
+    if name in ("dtype", "output_datatype") and (value := graph.attributes(node).get(name)):
+        for other in INSTEAD.get(dtypes.word(value), ()):
+            changed = onnx.NodeProto()
+            changed.CopyFrom(node)
+            graph.set_attribute(changed, name, dtypes.ENUM[other])
+            if prober.fault(changed, types) is None:
+                return {"how": "attribute", "attribute": name, "from": dtypes.word(value), "to": other}
+    return _other_type(node, types, prober)
+
+
+def _newer_forms(node: onnx.NodeProto, opset: int, most: int) -> list[int]:
+    forms = {schemas.since(node.op_type, v): v for v in range(most, opset, -1)}
+    return sorted(v for s, v in forms.items() if s is not None and s > opset)
+
+
+def _other_type(node: onnx.NodeProto, types: dict[str, str], prober: Prober) -> dict[str, Any] | None:
+    present = [types[i] for i in node.input if i]
+    for word in dict.fromkeys(present):
+        for other in INSTEAD.get(word, ()):
+            swapped = {**types, **{i: other for i in node.input if i and types[i] == word}}
+            if prober.fault(node, swapped) is None:
+                return {"how": "cast", "from": word, "to": other}
+            lean = _only_activations(node, types, word, other)
+            if lean is not None and prober.fault(node, lean) is None:
+                return {"how": "cast", "from": word, "to": other, "inputs": [i for i in node.input if i and lean[i] != types[i]]}
+    return None
+
+
+def _only_activations(node: onnx.NodeProto, types: dict[str, str], word: str, other: str) -> dict[str, str] | None:
+    """Return the types with only those inputs changed that share the first input's type variable: sizes stay int64."""
+    schema = schemas.schema(node.op_type, schemas.NEWEST, node.domain)
+    if schema is None or not schema.inputs:
+        return None
+    first = schema.inputs[0].type_str
+    alike = [n for i, n in enumerate(node.input) if n and schema.inputs[min(i, len(schema.inputs) - 1)].type_str == first and types[n] == word]
+    return {**types, **dict.fromkeys(alike, other)} if alike else None
+
+
+def unknown_operators(model: onnx.ModelProto) -> list[Finding]:
+    """Return the nodes whose operator is neither the standard's, nor the runtime's, nor the model's own function."""
+    own = {(f.domain, f.name) for f in model.functions}
+    found = []
+    for place in graph.places(model):
+        node = place.node
+        if (node.domain, node.op_type) in own or _known(node):
+            continue
+        values = graph.attributes(node)
+        aten = node.domain in ("org.pytorch.aten", "aten") or node.op_type == "ATen"
+        operator = values.get("operator", b"")
+        facts = {
+            "op": node.op_type,
+            "domain": node.domain,
+            "imported": graph.opset(model, node.domain) is not None,
+            "functions": len(model.functions),
+            "operator": operator.decode("utf-8", "replace") if isinstance(operator, bytes) else "",
+        }
+        kind = "aten-operator" if aten else "unknown-operator"
+        found.append(Finding(kind, Location(onnx_node=place.label, op=node.op_type), facts))
+    return found
+
+
+def _known(node: onnx.NodeProto) -> bool:
+    if node.domain in schemas.STANDARD or node.domain.startswith("ai.onnx"):
+        return schemas.known(node.op_type, node.domain)
+    return ort.schema(node.domain, node.op_type) is not None

@@ -1,0 +1,264 @@
+"""The commands and their options. Heavy libraries are loaded inside a command, and only when it does its work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from torchferry import __version__
+from torchferry.errors import UsageError
+
+INTRO = "torchferry carries a PyTorch model across to ONNX and checks that nothing fell overboard."
+
+EXAMPLES = """\b
+Examples:
+  torchferry export torchferry.demo:mlp -o mlp.onnx
+  torchferry export torchferry.demo:convnet -o convnet.onnx --range batch=1..16 --report convnet.html
+  torchferry verify torchferry.demo:mlp mlp.onnx
+  torchferry verify --certificate mlp.onnx
+  torchferry check mlp.onnx
+  torchferry explain --list
+  torchferry doctor
+\b
+A MODEL is one of:
+  package.module:name   a function that returns a model, or (model, args), or (model, args, kwargs);
+  path/to/file.py:name  or an nn.Module, or its class
+  program.pt2           a saved torch.export program
+  hf:DIRECTORY          a transformers model in a local directory: config.json and safetensors
+\b
+Exit codes: 0 verified, 1 finished but not equivalent, 2 usage, 3 could not be loaded or converted,
+4 a run failed. Results go to stdout, progress to stderr."""
+
+app = typer.Typer(
+    help=INTRO, epilog=EXAMPLES, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+)
+
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="package.module:name, file.py:name, program.pt2 or hf:DIRECTORY")]
+Input = Annotated[
+    list[str] | None,
+    typer.Option("--input", metavar="NAME:SHAPE[:DTYPE]", help="make an example input, as in x:2x3:float32 or ids:1x8:int64; once for each"),
+]
+Range = Annotated[
+    list[str] | None, typer.Option("--range", metavar="DIM=LOW..HIGH", help="a size that must work, as in batch=1..64 or length=1..")
+]
+Target = Annotated[str | None, typer.Option(metavar="RUNTIME", help="what must load the file: onnxruntime==1.17, or 'opset 15'")]
+Repairs = Annotated[Literal["off", "safe", "unsafe"], typer.Option("--repair", help="which repairs may be made")]
+Format = Annotated[Literal["text", "json", "markdown", "sarif"], typer.Option("--format", help="how the result is written to stdout")]
+Report = Annotated[Path | None, typer.Option(metavar="FILE", help="also write a report: .html, .md, .json, .sarif or .txt")]
+TimeLimit = Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="how long a stage, or one run, may take before it counts as hung")]
+Trials = Annotated[int, typer.Option(metavar="N", min=1, help="how many comparisons with the eager model at most")]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, help="where the values of the trials start from")]
+Reproducer = Annotated[Path | None, typer.Option(metavar="DIR", help="on a mismatch, write the smallest model and input that show it")]
+Remote = Annotated[bool, typer.Option("--trust-remote-code", help="run the Python code that comes with an hf: model")]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="logs and tracebacks, on stderr")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="no progress on stderr")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"torchferry {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def torchferry(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="show the version and exit")] = False,
+) -> None:
+    """Say what the commands are."""
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  torchferry export torchferry.demo:mlp
+  torchferry export torchferry.demo:mlp --input x:4x16 --dynamic x:batch,_ --range batch=1..64 --format json
+  torchferry export torchferry.demo:convnet --opset 13 --repair off -q"""
+)
+def export(
+    context: typer.Context,
+    model: Model,
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="the file to write")] = Path("model.onnx"),
+    input: Input = None,
+    dynamic: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME:AXES", help="name the axes that move, as in ids:batch,length or x:batch,_,_; 'none' for fixed sizes"),
+    ] = None,
+    range: Range = None,
+    opset: Annotated[int | None, typer.Option(metavar="N", min=1, help="the file's opset; default: the lowest that does")] = None,
+    target: Target = None,
+    repair: Repairs = "safe",
+    format: Format = "text",
+    report: Report = None,
+    time_limit: TimeLimit = 600.0,
+    trials: Trials = 64,
+    seed: Seed = 0,
+    write_patch: Annotated[Path | None, typer.Option(metavar="FILE", help="write the repairs of your source as a patch")] = None,
+    reproducer: Reproducer = None,
+    trust_remote_code: Remote = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> None:
+    """Convert a model to ONNX, and verify the file against the model."""
+    from torchferry.cli.work import Ask, work
+
+    raise typer.Exit(
+        work(
+            Ask(
+                "export",
+                words=tuple(context.obj),
+                model=model,
+                file=output,
+                inputs=tuple(input or ()),
+                dynamic=tuple(dynamic or ()),
+                ranges=tuple(range or ()),
+                opset=opset,
+                target=target,
+                repair=repair,
+                format=format,
+                report=report,
+                time_limit=time_limit,
+                trials=trials,
+                seed=seed,
+                patch=write_patch,
+                reproducer=reproducer,
+                trust_remote_code=trust_remote_code,
+                verbose=verbose,
+                quiet=quiet,
+            )
+        )
+    )
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  torchferry export torchferry.demo:mlp -o mlp.onnx -q
+  torchferry verify torchferry.demo:mlp mlp.onnx --trials 20
+  torchferry verify --certificate mlp.onnx"""
+)
+def verify(
+    context: typer.Context,
+    model: Annotated[str | None, typer.Argument(metavar="MODEL", help="the model, named as for `export`")] = None,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE.onnx", help="the file, from any exporter")] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE.onnx", help="show what was verified when the file was made; runs nothing")
+    ] = None,
+    input: Input = None,
+    range: Range = None,
+    format: Format = "text",
+    report: Report = None,
+    time_limit: TimeLimit = 600.0,
+    trials: Trials = 64,
+    seed: Seed = 0,
+    reproducer: Reproducer = None,
+    trust_remote_code: Remote = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare an ONNX file from any exporter with its model."""
+    from torchferry.cli.work import Ask, work
+
+    if certificate is not None:
+        from torchferry.cli.certificate import show
+
+        raise typer.Exit(show(certificate, format))
+    if model is None or file is None:
+        raise UsageError("name a model and a file, as in `torchferry verify package.module:name model.onnx`")
+    raise typer.Exit(
+        work(
+            Ask(
+                "verify",
+                words=tuple(context.obj),
+                model=model,
+                file=file,
+                inputs=tuple(input or ()),
+                ranges=tuple(range or ()),
+                format=format,
+                report=report,
+                time_limit=time_limit,
+                trials=trials,
+                seed=seed,
+                reproducer=reproducer,
+                trust_remote_code=trust_remote_code,
+                verbose=verbose,
+                quiet=quiet,
+            )
+        )
+    )
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  torchferry export torchferry.demo:mlp -o mlp.onnx -q
+  torchferry check mlp.onnx
+  torchferry check mlp.onnx --target onnxruntime==1.17 -o mended.onnx"""
+)
+def check(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE.onnx", help="the file, from anywhere")],
+    data: Annotated[Path | None, typer.Option(metavar="FEEDS.npz", help="what will be fed to it: one array for each input name")] = None,
+    target: Target = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="write the mended file here")] = None,
+    repair: Repairs = "safe",
+    format: Format = "text",
+    report: Report = None,
+    time_limit: TimeLimit = 600.0,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say what is wrong with an ONNX file, without its model."""
+    from torchferry.cli.work import Ask, work
+
+    raise typer.Exit(
+        work(
+            Ask(
+                "check",
+                words=tuple(context.obj),
+                file=file,
+                data=data,
+                target=target,
+                output=output,
+                repair=repair,
+                format=format,
+                report=report,
+                time_limit=time_limit,
+                verbose=verbose,
+                quiet=quiet,
+            )
+        )
+    )
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  torchferry explain --list
+  torchferry explain --list --format json"""
+)
+def explain(
+    code: Annotated[str | None, typer.Argument(metavar="CODE", help="a code such as CAP003, or a slug")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="all diagnoses, one on each line")] = False,
+    format: Annotated[Literal["text", "json", "markdown"], typer.Option("--format", help="how the page is written")] = "text",
+) -> None:
+    """Say what a diagnosis means, and what to do about it."""
+    from torchferry.cli.explain import listing, page
+
+    if list_ == (code is not None):
+        raise UsageError("give a code, as in `torchferry explain CAP003`, or `--list`")
+    raise typer.Exit(listing(format) if code is None else page(code, format))
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  torchferry doctor
+  torchferry doctor --format json"""
+)
+def doctor(format: Annotated[Literal["text", "json"], typer.Option("--format", help="how the answer is written")] = "text") -> None:
+    """Say what is installed, what it can do, and what does not fit."""
+    from torchferry.cli.doctor import examine
+
+    raise typer.Exit(examine(format))

@@ -1,0 +1,102 @@
+"""transformers models in a local directory: config.json and safetensors. Nothing is downloaded, no pickle is opened."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from torchferry.cli.examples import make
+from torchferry.cli.words import ExampleInput
+from torchferry.errors import MissingDependency, UsageError
+
+BATCH, LENGTH = 2, 8  # of the example; both are found to move, or not, by trying
+
+
+def load(name: str, *, trust_remote_code: bool) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """Return a model in eval mode with an example call, as (model, args, kwargs)."""
+    folder = _folder(name)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    if config.get("auto_map") and not trust_remote_code:
+        raise UsageError(f"`{name}` brings Python code of its own; read it, then allow it to run with --trust-remote-code")
+    if not any(folder.glob("*.safetensors")):
+        raise UsageError(_no_safetensors(name, folder))
+    try:
+        import transformers
+    except ImportError as error:
+        raise MissingDependency("hf: models need transformers: pip install transformers safetensors") from error
+
+    transformers.utils.logging.disable_progress_bar()
+    kind = _class(transformers, config)
+    model = kind.from_pretrained(
+        folder, local_files_only=True, use_safetensors=True, trust_remote_code=trust_remote_code
+    ).eval()
+    return model, (), example(model)
+
+
+def example(model: Any) -> dict[str, Any]:
+    """Return an example call for a model, from what its config says that it takes."""
+    config, main = model.config, getattr(model, "main_input_name", "input_ids")
+    if main == "pixel_values":
+        vision = getattr(config, "vision_config", config)
+        size = getattr(vision, "image_size", 224)
+        height, width = size if isinstance(size, list | tuple) else (size, size)
+        inputs = [ExampleInput(main, (BATCH, getattr(vision, "num_channels", 3), height, width), "float32")]
+    elif main == "input_values":
+        inputs = [ExampleInput(main, (BATCH, 16000), "float32")]
+    elif main == "input_features":
+        frames = 2 * getattr(config, "max_source_positions", 1500)
+        inputs = [ExampleInput(main, (BATCH, getattr(config, "num_mel_bins", 80), frames), "float32")]
+    else:
+        inputs = [ExampleInput(main, (BATCH, LENGTH), "int64"), ExampleInput("attention_mask", (BATCH, LENGTH), "int64")]
+    if getattr(config, "is_encoder_decoder", False):
+        inputs.append(ExampleInput("decoder_input_ids", (BATCH, LENGTH), "int64"))
+    return make(model, inputs)
+
+
+def _folder(name: str) -> Path:
+    folder = Path(name).expanduser()
+    if (folder / "config.json").is_file():
+        return folder
+    if folder.is_dir():
+        raise UsageError(f"`{name}` has no config.json, so it is not a transformers model")
+    if cached := _cached(name):
+        return cached
+    raise UsageError(
+        f"there is no directory `{name}`, and torchferry downloads nothing itself; if it is a model's name on the hub, fetch it first:\n"
+        f"    hf download {name} --local-dir {Path(name).name}\n"
+        f"then: torchferry export hf:{Path(name).name}"
+    )
+
+
+def _cached(name: str) -> Path | None:
+    """Return where an earlier download of a model lies, or None."""
+    try:
+        from huggingface_hub import try_to_load_from_cache
+        from huggingface_hub.errors import HFValidationError
+    except ImportError:
+        return None
+    try:
+        found = try_to_load_from_cache(name, "config.json")
+    except HFValidationError:  # not the form of a name on the hub
+        return None
+    return Path(found).parent if isinstance(found, str) else None
+
+
+def _class(transformers: Any, config: dict[str, Any]) -> Any:
+    """Return the class that the config names, or the general one where it names none that is known here."""
+    for name in config.get("architectures") or ():
+        if hasattr(transformers, name):
+            return getattr(transformers, name)
+    return transformers.AutoModel
+
+
+def _no_safetensors(name: str, folder: Path) -> str:
+    if any(folder.glob("*.bin")):
+        return (
+            f"`{name}` keeps its weights in a pickle (.bin), and opening a pickle runs whatever code is in it; write them as safetensors first:\n"
+            f'    python -c "from transformers import AutoModel; '
+            f"AutoModel.from_pretrained({str(folder)!r}).save_pretrained({str(folder)!r}, safe_serialization=True)\"\n"
+            f"in a place where you trust the file"
+        )
+    return f"`{name}` has no .safetensors weights"

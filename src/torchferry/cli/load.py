@@ -1,0 +1,184 @@
+"""From the name of a model to the model, with an example call: `package.module:name`, `file.py:name`, `.pt2`, `hf:DIRECTORY`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torchferry.cli import examples, hugging
+from torchferry.cli.spell import sensible, split
+from torchferry.cli.words import ExampleInput
+from torchferry.errors import TorchferryError, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from torchferry.result import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A model and an example call of it."""
+
+    model: Any
+    args: Any = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    input_names: tuple[str, ...] | None = None
+
+
+class LoadFailed(TorchferryError):
+    """The user's own code raised while the model was being made."""
+
+    def __init__(self, name: str, error: BaseException) -> None:
+        super().__init__(f"`{name}` could not be loaded: {type(error).__name__}: {error}")
+        self.name = name
+        self.error = error
+
+    def result(self, kind: str) -> Result:
+        """Return the failure as a result like any other: with a diagnosis at the user's line."""
+        from torchferry.records import Case, Diagnosis, Fault, History, Job, Location, Step
+        from torchferry.result import Result
+
+        file, line = _users_line(self.error)
+        found = Diagnosis(
+            "",
+            f"{type(self.error).__name__}: {self.error}",
+            "run it on its own to see more, or add -v for the whole traceback",
+            Location(file, line),
+            title=f"`{self.name}` raised while the model was being made",
+            slug="load-failed",
+        )
+        case = Case(Job(), (Step("inputs", fault=Fault.of(self.error)),), (found,))
+        return Result(kind, History((case,), case))  # type: ignore[arg-type]
+
+
+def load(name: str, inputs: Sequence[ExampleInput] = (), *, trust_remote_code: bool = False) -> Loaded:
+    """Return the model that `name` names, with an example: the one it comes with, or one made from `inputs`."""
+    sensible(name)
+    if name.startswith("hf:"):
+        loaded = Loaded(*hugging.load(name.removeprefix("hf:"), trust_remote_code=trust_remote_code))
+    elif name.lower().endswith(".pt2"):
+        loaded = _program(name)
+    else:
+        loaded = _from_code(name)
+    return _with_inputs(loaded, inputs) if inputs else loaded
+
+
+def _program(path: str) -> Loaded:
+    import torch
+
+    try:
+        program = torch.export.load(path)
+    except Exception as error:  # a damaged or foreign archive raises whatever its reader raises
+        raise UsageError(f"`{path}` cannot be read as a torch.export program: {type(error).__name__}: {error}") from error
+    args, kwargs = program.example_inputs or ((), {})
+    return Loaded(program, args, dict(kwargs))
+
+
+def _from_code(name: str) -> Loaded:
+    where, _, what = split(name)
+    try:
+        module = _from_file(Path(where)) if where.lower().endswith(".py") else _import(where)
+        return _called(name, _attribute(module, where, what))
+    except TorchferryError:
+        raise
+    except Exception as error:  # the user's code may raise anything
+        raise LoadFailed(name, error) from error
+
+
+def _import(module: str) -> Any:
+    sys.path.insert(0, str(Path.cwd()))  # as `python` itself does; the `torchferry` script does not
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name and (module == error.name or module.startswith(error.name + ".")):
+            raise UsageError(f"there is no module `{error.name}` to import from here; for a file, write path/to/file.py:name") from error
+        raise
+
+
+def _from_file(path: Path) -> Any:
+    sys.path.insert(0, str(path.resolve().parent))  # so that it finds its neighbours, as when it is run
+    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
+    assert spec is not None and spec.loader is not None  # the name ends in .py
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # dataclasses and pickles look their own module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def _attribute(module: Any, where: str, what: str) -> Any:
+    found = module
+    for part in what.split("."):
+        if not hasattr(found, part):
+            known = [n for n in vars(found) if not n.startswith("_")] if hasattr(found, "__dict__") else []
+            raise UsageError(f"`{where}` has no `{what}`{did_you_mean(part, known)}")
+        found = getattr(found, part)
+    return found
+
+
+def _called(name: str, found: Any) -> Loaded:
+    """Return the model behind what was named: itself, or what it makes when it is called."""
+    import torch
+
+    if isinstance(found, torch.nn.Module | torch.export.ExportedProgram):
+        return Loaded(found)
+    if not callable(found):
+        raise UsageError(f"`{name}` is {_a(found)}; name a model, its class, or a function that returns it")
+    needed = _needs(found)
+    if needed:
+        words = ", ".join(f"`{n}`" for n in needed)
+        raise UsageError(f"`{name}` cannot be called without {words}; write a function without arguments that returns the model")
+    return _unpacked(name, found())
+
+
+def _unpacked(name: str, made: Any) -> Loaded:
+    model, *call = made if isinstance(made, tuple) else (made,)
+    if len(call) > 2 or (len(call) == 2 and not isinstance(call[1], dict)):
+        raise UsageError(f"`{name}` returned a tuple of {len(call) + 1}; return a model, (model, args), or (model, args, kwargs)")
+    if not callable(model) and not hasattr(model, "graph_module"):
+        raise UsageError(f"`{name}` returned {_a(model)}; return a model, (model, args), or (model, args, kwargs)")
+    return Loaded(model, call[0] if call else (), dict(call[1]) if len(call) == 2 else {})
+
+
+def _with_inputs(loaded: Loaded, inputs: Sequence[ExampleInput]) -> Loaded:
+    """Return the model with examples made as asked: by keyword where the model knows the names, else by position."""
+    made = examples.make(loaded.model, inputs)
+    if set(made) <= set(_parameters(loaded.model)):
+        return replace(loaded, args=(), kwargs=made, input_names=None)
+    return replace(loaded, args=tuple(made.values()), kwargs={}, input_names=tuple(made))
+
+
+def _parameters(model: Any) -> list[str]:
+    try:
+        return list(inspect.signature(getattr(model, "forward", model)).parameters)
+    except (TypeError, ValueError):  # built-in or scripted: it has no signature to read
+        return []
+
+
+def _needs(function: Any) -> list[str]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    open_ = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in open_]
+
+
+def _a(value: Any) -> str:
+    return f"of type `{type(value).__name__}`"
+
+
+def _users_line(error: BaseException) -> tuple[str | None, int | None]:
+    """Return the innermost line of the user's that raised, or where a syntax error stands."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return error.filename, error.lineno
+    ours = str(Path(__file__).parents[1])
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if "site-packages" not in frame.filename and not frame.filename.startswith((ours, "<", str(Path(inspect.__file__).parent))):
+            return frame.filename, frame.lineno
+    return None, None

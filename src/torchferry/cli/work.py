@@ -1,0 +1,168 @@
+"""The commands that do work: check the words, hand them to a child process, and there make the library call."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from torchferry.cli import supervise
+from torchferry.cli.outcome import deliver, results_apart
+from torchferry.cli.screen import Screen
+from torchferry.cli.words import example_input, moving_axes, size_ranges
+from torchferry.errors import UsageError
+from torchferry.files import check_writable
+from torchferry.progress import Event
+from torchferry.records import Budget
+
+if TYPE_CHECKING:
+    from torchferry.cli.load import Loaded
+    from torchferry.result import Result
+
+REPORTS = (".html", ".htm", ".md", ".json", ".sarif", ".txt")
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What the user asked for, as words."""
+
+    kind: Literal["export", "verify", "check"]
+    words: tuple[str, ...]  # the command line itself, to run it again in a child
+    file: Path
+    model: str = ""
+    inputs: tuple[str, ...] = ()
+    dynamic: tuple[str, ...] = ()
+    ranges: tuple[str, ...] = ()
+    opset: int | None = None
+    target: str | None = None
+    repair: str = "safe"
+    data: Path | None = None
+    output: Path | None = None
+    format: str = "text"
+    report: Path | None = None
+    time_limit: float = 600.0
+    trials: int = 64
+    seed: int = 0
+    patch: Path | None = None
+    reproducer: Path | None = None
+    trust_remote_code: bool = False
+    verbose: bool = False
+    quiet: bool = False
+
+    @property
+    def budget(self) -> Budget:
+        """How much the work may cost."""
+        return Budget(trials=self.trials, seed=self.seed, time_limit=self.time_limit)
+
+    @property
+    def written(self) -> tuple[Path, ...]:
+        """The files that the command may write."""
+        made = (self.file if self.kind == "export" else None, self.output, self.report, self.patch)
+        return tuple(path for path in made if path is not None)
+
+
+def work(ask: Ask) -> int:
+    """Return the exit code of a command that may take long, or crash: it runs in a child process."""
+    _sensible(ask)
+    if supervise.is_child() or not supervise.possible():
+        return _do(ask)
+    ending = supervise.run(ask.words, ask.time_limit, folders={p.resolve().parent for p in ask.written})
+    if ending.code is not None:
+        return ending.code
+    return deliver(supervise.as_result(ending, ask.kind), ask)
+
+
+def _sensible(ask: Ask) -> None:
+    """Raise UsageError for words that make no sense, before anything heavy is loaded."""
+    for text in ask.inputs:
+        example_input(text)
+    size_ranges(ask.ranges)
+    moving_axes(ask.dynamic)
+    if ask.report is not None and ask.report.suffix.lower() not in REPORTS:
+        raise UsageError(f"--report `{ask.report}`: a report ends in {', '.join(REPORTS)}")
+    for path in ask.written:
+        check_writable(path)
+    if ask.kind != "export" and not ask.file.is_file():
+        raise UsageError(f"there is no file `{ask.file}`")
+    if ask.data is not None and not ask.data.is_file():
+        raise UsageError(f"there is no file `{ask.data}`")
+    if ask.model:
+        from torchferry.cli.spell import sensible
+
+        sensible(ask.model)
+
+
+def _do(ask: Ask) -> int:
+    """Return the exit code of the work itself."""
+    if not ask.verbose:  # what torch and transformers murmur helps nobody who did not ask for it
+        warnings.simplefilter("ignore")
+        logging.disable(logging.WARNING)
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    with results_apart(), Screen(quiet=ask.quiet, verbose=ask.verbose) as screen:
+
+        def listen(event: Event) -> None:
+            supervise.tell(event.stage)
+            screen(event)
+
+        result = _result(ask, listen)
+    return deliver(result, ask)
+
+
+def _result(ask: Ask, listen: Callable[[Event], None]) -> Result:
+    if ask.kind == "check":
+        import torchferry
+
+        return torchferry.check(
+            ask.file, _feeds(ask.data), ask.target, ask.repair, ask.output, budget=ask.budget, progress=listen
+        )
+    from torchferry.cli.load import LoadFailed, load
+
+    listen(Event("begin", "load"))
+    began = time.perf_counter()
+    try:
+        loaded = load(ask.model, [example_input(text) for text in ask.inputs], trust_remote_code=ask.trust_remote_code)
+    except LoadFailed as failed:
+        listen(Event("end", "load", seconds=time.perf_counter() - began, ok=False))
+        return failed.result(ask.kind)
+    listen(Event("end", "load", seconds=time.perf_counter() - began))
+    return _convert(ask, loaded, listen)
+
+
+def _convert(ask: Ask, loaded: Loaded, listen: Callable[[Event], None]) -> Result:
+    import torchferry
+
+    shared: dict[str, Any] = {"kwargs": loaded.kwargs, "ranges": size_ranges(ask.ranges), "check": False}
+    shared |= {"budget": ask.budget, "progress": listen}
+    if ask.kind == "verify":
+        return torchferry.verify(loaded.model, ask.file, loaded.args, **shared)
+    axes = moving_axes(ask.dynamic)
+    return torchferry.export(
+        loaded.model,
+        loaded.args,
+        ask.file,
+        input_names=loaded.input_names,
+        opset_version=ask.opset,
+        dynamic_shapes="none" if axes == "none" else None,
+        dynamic_axes=None if axes == "none" else axes,
+        target=ask.target,
+        repair=ask.repair,
+        **shared,
+    )
+
+
+def _feeds(path: Path | None) -> dict[str, Any] | None:
+    """Return the arrays of an .npz file by name. Pickled objects in it are refused, as in models."""
+    if path is None:
+        return None
+    import numpy as np
+
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (ValueError, OSError, AttributeError, EOFError) as error:
+        raise UsageError(f"`{path}` is not an .npz file of plain arrays; write it with `numpy.savez(path, name=array)`") from error

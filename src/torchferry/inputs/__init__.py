@@ -1,0 +1,5 @@
+"""Stage 1 of 8 · inputs: Job -> Bound."""
+
+from torchferry.inputs.bind import bind
+
+__all__ = ["bind"]

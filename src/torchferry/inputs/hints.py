@@ -1,0 +1,48 @@
+"""What one run on symbolic sizes says about ties: a hypothesis for the trials, never an answer by itself.
+
+Every size becomes a symbol of its own; where the model makes two of them equal, torch's shape environment replaces one by
+the other. Branches and loops of the user's code show up there too, so each tie is tried on the eager model afterwards.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import sympy
+import torch
+from torch._dynamo.source import ConstantSource
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
+
+from torchferry import eager
+from torchferry.inputs.probe import Axis
+
+Hints = dict[Axis, sympy.Expr]
+
+
+def symbolic_sizes(module: torch.nn.Module, tensors: Sequence[torch.Tensor]) -> Hints:
+    """Return each axis' size as an expression over symbols after one symbolic run; nothing when it cannot be run."""
+    env = ShapeEnv(duck_shape=False, specialize_zero_one=False)
+    sizes: Hints = {}
+    try:
+        with FakeTensorMode(shape_env=env, allow_non_fake_inputs=True) as mode, eager.untouched(module), warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")
+            fakes = [_symbolic(mode, f"input_{i}", t) for i, t in enumerate(tensors)]
+            named = {(i, a): _expression(n) for i, fake in enumerate(fakes) for a, n in enumerate(fake.shape)}
+            module(*fakes)
+    except Exception:  # data-dependent code, foreign calls: then there are no hints, and trying must do
+        return {}
+    for axis, symbol in named.items():
+        sizes[axis] = sympy.sympify(env.simplify(symbol))
+    return sizes
+
+
+def _symbolic(mode: FakeTensorMode, name: str, tensor: torch.Tensor) -> Any:
+    free = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.DYNAMIC] * tensor.dim())
+    return mode.from_tensor(tensor.detach(), source=ConstantSource(name), symbolic_context=free)
+
+
+def _expression(size: Any) -> sympy.Expr:
+    return size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size)

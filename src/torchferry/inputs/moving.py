@@ -1,0 +1,316 @@
+"""Which axes move, and which move together: axes alone, groups of equal size, sums and multiples, steps of more than one."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import sympy
+
+from torchferry.inputs import sizes as size_text
+from torchferry.inputs.hints import Hints
+from torchferry.inputs.probe import Axis, Prober, Shapes, moved
+from torchferry.records import Size
+
+Unit = tuple[Axis, ...]  # axes that are tried as one from the start: the layers of a cache
+MOST_SUBSETS = 60
+
+
+@dataclass(slots=True)
+class Ties:
+    """The state of the search: a root is a size that moves; each axis is a number or an expression over roots."""
+
+    base: Shapes
+    roots: dict[str, int] = field(default_factory=dict)  # root -> its size in the example
+    sizes: dict[Axis, Size] = field(default_factory=dict)  # the axes that move
+    steps: dict[str, int] = field(default_factory=dict)  # root -> the step in which it moves, when more than one
+    ends: dict[str, int] = field(default_factory=dict)  # root -> its largest size, when it only shrinks
+
+    def shapes(self, **sizes: int) -> Shapes:
+        """Return the shapes with some roots at other sizes."""
+        chosen = {**self.roots, **sizes}
+        return moved(self.base, {axis: size_text.value(s, chosen) for axis, s in self.sizes.items()})
+
+    def add(self, axes: Iterable[Axis], size: int) -> str:
+        """Return a new root that these axes are tied to."""
+        root = f"r{len(self.roots)}"
+        self.roots[root] = size
+        self.sizes.update(dict.fromkeys(axes, root))
+        return root
+
+
+class Search:
+    """Finds the ties of one model."""
+
+    def __init__(self, prober: Prober, base: Shapes, units: Sequence[Unit], hints: Callable[[], Hints]) -> None:
+        self.prober = prober
+        self.ties = Ties(base)
+        self.pending = list(units)
+        self._hints = hints
+
+    def run(self) -> Ties:
+        """Return what moves, after trying the likeliest first."""
+        for stage in (self._alone, self._same_axis, self._hinted, self._equal_sizes, self._sums, self._steps, self._shrinking):
+            if self.pending:
+                stage()
+        self._jointly()
+        return self.ties
+
+    # --- trying ----------------------------------------------------------------------------------
+
+    def _size(self, unit: Unit) -> int:
+        i, a = unit[0]
+        return self.ties.base[i][a]
+
+    def _taken(self) -> set[int]:
+        return {n for shape in self.ties.base for n in shape}
+
+    def _around(self, size: int, step: int = 1) -> list[int]:
+        """Return a larger and a smaller size that no other axis has, and not 1, which broadcasts."""
+        taken = self._taken()
+        up = next(n for n in itertools.count(size + step, step) if n not in taken)
+        if size == 1:
+            return [up, next(n for n in itertools.count(up + step, step) if n not in taken)]
+        down = next((n for n in range(size - step, 1, -step) if n not in taken), None)
+        if down is None:
+            return [up, next(n for n in itertools.count(up + step, step) if n not in taken)]
+        return [up, down]
+
+    def _steady(self, units: Iterable[Unit]) -> bool:
+        """Whether these units, of equal size, can move together while all else stays."""
+        units = list(units)
+        axes = [axis for unit in units for axis in unit]
+        return all(self.prober.runs(moved(self.ties.base, dict.fromkeys(axes, n))) for n in self._around(self._size(units[0])))
+
+    def _settle(self, units: Iterable[Unit]) -> str:
+        units = list(units)
+        self.pending = [u for u in self.pending if u not in units]
+        return self.ties.add([axis for unit in units for axis in unit], self._size(units[0]))
+
+    # --- the kinds of tie, in the order in which they are tried -------------------------------------
+
+    def _alone(self) -> None:
+        for unit in list(self.pending):
+            if not self._steady([unit]):
+                continue
+            if len(unit) > 1 and self._steady([unit[:1]]):  # a list of things that have sizes of their own
+                self.pending.remove(unit)
+                for axis in unit:
+                    self.ties.add([axis], self._size(unit))
+            else:
+                self._settle([unit])
+
+    def _same_axis(self) -> None:
+        for unit in list(self.pending):
+            if unit in self.pending:
+                like = [u for u in self._equal(unit) if u[0][1] == unit[0][1]]
+                if len(like) > 1 and self._steady(like):
+                    self._settle(self._smallest(unit, like))
+
+    def _equal_sizes(self) -> None:
+        for unit in list(self.pending):
+            if unit not in self.pending:
+                continue
+            equal = self._equal(unit)
+            if len(equal) < 2:
+                continue
+            if self._steady(equal):
+                self._settle(self._smallest(unit, equal))
+            elif (found := self._subset(unit, equal)) is not None:
+                self._settle(found)
+
+    def _equal(self, unit: Unit) -> list[Unit]:
+        return [u for u in self.pending if self._size(u) == self._size(unit)]
+
+    def _smallest(self, unit: Unit, group: list[Unit]) -> list[Unit]:
+        """Return the smallest part of a movable group around a unit that still moves: groups of equal size may be two ties."""
+        if len(group) > 3 and (found := self._subset(unit, group)) is not None:
+            return found
+        for other in list(group):
+            rest = [u for u in group if u != other]
+            if other != unit and len(rest) and self._steady(rest):
+                group = rest
+        return group
+
+    def _subset(self, unit: Unit, group: list[Unit]) -> list[Unit] | None:
+        others = [u for u in group if u != unit]
+        ordered = sorted(others, key=lambda u: u[0][1] != unit[0][1])  # the same axis of other inputs first
+        subsets = itertools.chain.from_iterable(itertools.combinations(ordered, k) for k in range(1, len(others)))
+        return next(([unit, *s] for s in itertools.islice(subsets, MOST_SUBSETS) if self._steady([unit, *s])), None)
+
+    def _hinted(self) -> None:
+        """Take the ties that the symbolic run suggests, where the eager model agrees."""
+        hints = self._hints()
+        first = {unit[0]: unit for unit in self.pending}
+        known = {axis: hints[axis] for axis in first if axis in hints and hints[axis].free_symbols}
+        for symbols in _connected(known.values()):
+            members = _as_sums({axis: e for axis, e in known.items() if e.free_symbols & symbols})
+            symbols = set().union(*(e.free_symbols for e in members.values()))
+            roots = {s: next((self._size(first[a]) for a, e in members.items() if e == s), None) for s in symbols}
+            if any(n is None for n in roots.values()):
+                continue
+            self._try_expressions({first[a]: e for a, e in members.items()}, {s: n for s, n in roots.items() if n is not None})
+
+    def _try_expressions(self, members: dict[Unit, sympy.Expr], roots: dict[sympy.Symbol, int]) -> bool:
+        """Take a set of axes as expressions over new roots if the model runs with each root moved."""
+        names = {s: f"r{len(self.ties.roots) + k}" for k, s in enumerate(sorted(roots, key=str))}
+        try:
+            texts = {u: _spelled(e, names) for u, e in members.items()}
+        except ValueError:
+            return False
+        base = {names[s]: n for s, n in roots.items()}
+        if any(size_text.value(t, base) != self._size(u) for u, t in texts.items()):
+            return False
+        for root, size in base.items():
+            for n in self._around(size):
+                sizes = {**base, root: n}
+                changes = {axis: size_text.value(t, sizes) for u, t in texts.items() for axis in u}
+                if min(changes.values()) < 1 or not self.prober.runs(moved(self.ties.base, changes)):
+                    return False
+        self.ties.roots.update(base)
+        self.ties.sizes.update({axis: t for u, t in texts.items() for axis in u})
+        self.pending = [u for u in self.pending if u not in members]
+        return True
+
+    def _sums(self) -> None:
+        """Find sizes that are the sum of others, or a multiple of another: they move while the others do."""
+        groups = [[u for u in self.pending if self._size(u) == n] for n in sorted({self._size(u) for u in self.pending}, reverse=True)]
+        for total in groups:
+            if any(u not in self.pending for u in total):
+                continue
+            addends = [g for g in groups if g is not total and self._size(g[0]) < self._size(total[0]) and all(u in self.pending for u in g)]
+            for count in (1, 2, 3):
+                if any(self._try_sum(total, list(chosen)) for chosen in itertools.combinations(addends, count)):
+                    break
+
+    def _try_sum(self, total: list[Unit], addends: list[list[Unit]]) -> bool:
+        symbols = [sympy.Symbol(f"a{k}") for k in range(len(addends))]
+        roots = {s: self._size(g[0]) for s, g in zip(symbols, addends, strict=True)}
+        whole = self._size(total[0])
+        rest = whole - sum(roots.values())
+        forms = [sympy.Add(*symbols) + rest] if rest >= 0 and (rest == 0 or len(addends) == 1) else []
+        if len(addends) == 1 and whole % roots[symbols[0]] == 0:
+            forms.insert(0, whole // roots[symbols[0]] * symbols[0])
+        if len(addends) == 2 and whole == roots[symbols[0]] * roots[symbols[1]]:
+            forms.append(symbols[0] * symbols[1])
+        members = {u: s for s, g in zip(symbols, addends, strict=True) for u in g}
+        return any(self._try_expressions({**members, **dict.fromkeys(total, form)}, roots) for form in forms)
+
+    def _steps(self) -> None:
+        """Find sizes that move only in steps: multiples of a window, an even number."""
+        for unit in list(self.pending):
+            if unit not in self.pending or self._size(unit) < 2:
+                continue
+            for group in ([unit], [u for u in self._equal(unit) if u[0][1] == unit[0][1]], self._equal(unit)):
+                step = self._step(group)
+                if step is not None:
+                    self.ties.steps[self._settle(group)] = step
+                    break
+
+    def _step(self, group: list[Unit]) -> int | None:
+        size = self._size(group[0])
+        axes = [axis for unit in group for axis in unit]
+
+        def runs(n: int) -> bool:
+            return self.prober.runs(moved(self.ties.base, dict.fromkeys(axes, n)))
+
+        if not (runs(2 * size) and runs(3 * size)):
+            return None
+        divisors = [d for d in range(2, size) if size % d == 0]
+        return next((d for d in divisors if runs(size + d) and (size - d < 2 or runs(size - d))), size)
+
+    def _shrinking(self) -> None:
+        """Find sizes that are at their largest in the example: they only shrink."""
+        for unit in list(self.pending):
+            if unit not in self.pending or self._size(unit) < 4:
+                continue
+            for group in ([u for u in self._equal(unit) if u[0][1] == unit[0][1]], [unit]):
+                axes = [axis for u in group for axis in u]
+                if all(self.prober.runs(moved(self.ties.base, dict.fromkeys(axes, self._size(unit) - k))) for k in (1, 2)):
+                    root = self._settle(self._smallest_shrinking(unit, group))
+                    self.ties.ends[root] = self._size(unit)
+                    break
+
+    def _smallest_shrinking(self, unit: Unit, group: list[Unit]) -> list[Unit]:
+        for other in list(group):
+            rest = [u for u in group if u != other]
+            axes = [axis for u in rest for axis in u]
+            if other != unit and rest and all(self.prober.runs(moved(self.ties.base, dict.fromkeys(axes, self._size(unit) - k))) for k in (1, 2)):
+                group = rest
+        return group
+
+    # --- all at once ---------------------------------------------------------------------------------
+
+    def _jointly(self) -> None:
+        """Keep only what also moves together with everything else: an axis may move alone thanks to broadcasting."""
+        chosen: dict[str, int] = {}
+        for root in list(self.ties.roots):
+            free = self._distinct(root, chosen)
+            if free is not None and self.prober.runs(self.ties.shapes(**chosen, **{root: free})):
+                chosen[root] = free
+            elif free is not None and (twin := self._twin(root, chosen)) is not None:
+                self._merge(root, twin)
+            elif free is not None:
+                self._freeze(root)
+
+    def _distinct(self, root: str, chosen: dict[str, int]) -> int | None:
+        size, step = self.ties.roots[root], self.ties.steps.get(root, 1)
+        taken = {*chosen.values(), *self._taken()}
+        if root in self.ties.ends:
+            return next((n for n in range(size - step, 1, -step) if n not in taken), None)
+        return next(n for n in itertools.count(size + step, step) if n not in taken)
+
+    def _twin(self, root: str, chosen: dict[str, int]) -> str | None:
+        """Return another root with which this one moves, when the two must be equal."""
+        for other, size in chosen.items():
+            if self.ties.roots[other] == self.ties.roots[root] and self.prober.runs(self.ties.shapes(**chosen, **{root: size})):
+                return other
+        return None
+
+    def _merge(self, root: str, other: str) -> None:
+        for axis, size in self.ties.sizes.items():
+            if isinstance(size, str):
+                self.ties.sizes[axis] = re.sub(rf"\b{root}\b", other, size)
+        self._forget(root)
+
+    def _freeze(self, root: str) -> None:
+        gone = [axis for axis, size in self.ties.sizes.items() if root in size_text.names(size)]
+        for axis in gone:
+            del self.ties.sizes[axis]
+        self._forget(root)
+
+    def _forget(self, root: str) -> None:
+        for table in (self.ties.roots, self.ties.steps, self.ties.ends):
+            table.pop(root, None)
+
+
+def _connected(expressions: Iterable[sympy.Expr]) -> list[set[sympy.Symbol]]:
+    """Return the symbols in sets: those that occur in one expression are in one set."""
+    sets: list[set[sympy.Symbol]] = []
+    for e in expressions:
+        touching = [s for s in sets if s & e.free_symbols]
+        sets = [s for s in sets if s not in touching] + [set(e.free_symbols).union(*touching)]
+    return sets
+
+
+def _as_sums(members: dict[Axis, sympy.Expr]) -> dict[Axis, sympy.Expr]:
+    """Return the same relations without differences: what was `sequence = mask - past` becomes `mask = past + sequence`."""
+    for axis in list(members):
+        e = members[axis]
+        positive = [s for s in e.free_symbols if e.coeff(s) == 1]
+        if not any(e.coeff(s) == -1 for s in e.free_symbols) or not positive:
+            continue
+        whole, part = positive[0], sympy.Symbol(f"part{axis[0]}_{axis[1]}")
+        members = {a: sympy.expand(x.subs(whole, part - (e - whole))) for a, x in members.items()}
+    return members
+
+
+def _spelled(expression: sympy.Expr, names: dict[sympy.Symbol, str]) -> str:
+    """Return an expression as text over root names; ValueError for what sizes cannot say."""
+    if expression.atoms(sympy.Function) or any(not n.is_Integer for n in expression.atoms(sympy.Number)):
+        raise ValueError(expression)
+    text = str(expression.xreplace({s: sympy.Symbol(n) for s, n in names.items()}))
+    size_text.value(text, dict.fromkeys(names.values(), 1))
+    return text

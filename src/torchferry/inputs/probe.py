@@ -1,0 +1,140 @@
+"""Trying the eager model at other sizes: whether it runs, and what it says when it does not."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from torchferry import eager
+from torchferry.inputs.roles import Part
+from torchferry.inputs.vary import resized
+
+Axis = tuple[int, int]  # (input, axis)
+Shapes = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What the model said, and which of its modules was speaking."""
+
+    text: str
+    module_path: str = ""
+    module_type: str = ""
+
+
+class Prober:
+    """Calls the model at other sizes, remembers the answers, and keeps within a budget of calls and seconds."""
+
+    def __init__(self, module: torch.nn.Module, tensors: Sequence[torch.Tensor], parts: Sequence[Part], *, calls: int, seconds: float) -> None:
+        self.module = eager.fresh(module)
+        self.tensors = tuple(tensors)
+        self.parts = tuple(parts)
+        self.calls_left = calls
+        self.ends = time.perf_counter() + seconds
+        self.answers: dict[Shapes, Refusal | None] = {}
+        self.seconds_per_call = 0.0
+
+    @property
+    def spent(self) -> bool:
+        """Whether the budget is used up."""
+        return self.calls_left <= 0 or time.perf_counter() > self.ends
+
+    def refusal(self, shapes: Sequence[Sequence[int]]) -> Refusal | None:
+        """Return None if the model runs at these sizes, otherwise what it said."""
+        key = tuple(tuple(s) for s in shapes)
+        if key not in self.answers:
+            if self.spent:
+                return Refusal("not tried")
+            self.answers[key] = self._try(key)
+        return self.answers[key]
+
+    def runs(self, shapes: Sequence[Sequence[int]]) -> bool:
+        """Whether the model runs at these sizes."""
+        return self.refusal(shapes) is None
+
+    def _try(self, shapes: Shapes) -> Refusal | None:
+        made = tuple(resized(t, s, p) for t, s, p in zip(self.tensors, shapes, self.parts, strict=True))
+        said = self._call(made)
+        if said is not None and any(w in said.text for w in ("index", "range", "bounds", "length")):
+            # an index may point past the end of something that shrank: try again with indices that fit anywhere
+            low = tuple(_low(t, p) for t, p in zip(made, self.parts, strict=True))
+            said = self._call(low) if any(a is not b for a, b in zip(low, made, strict=True)) else said
+        if said is None and any(p.role in ("mask", "bool") for p in self.parts):
+            # a mask that hides nothing is often not looked at: its sizes count when it hides something
+            said = self._call(tuple(_mixed(t, p) for t, p in zip(made, self.parts, strict=True))) if self.mixed_runs else None
+        return said
+
+    @cached_property
+    def mixed_runs(self) -> bool:
+        """Whether the model takes the example with masks that hide something."""
+        return self._call(tuple(_mixed(t, p) for t, p in zip(self.tensors, self.parts, strict=True))) is None
+
+    def _call(self, tensors: tuple[torch.Tensor, ...]) -> Refusal | None:
+        self.calls_left -= 1
+        began = time.perf_counter()
+        try:
+            with eager.untouched(self.module), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                eager.call(self.module, tensors)
+        except Exception as error:  # any model may raise anything; that it refuses is the answer
+            return self._refusal(error)
+        self.seconds_per_call = time.perf_counter() - began
+        return None
+
+    def _refusal(self, error: Exception) -> Refusal:
+        """Return what was said, with the innermost module on the way there."""
+        paths = {id(m): path for path, m in self.module.named_modules()}
+        speaking: Any = None
+        trace = error.__traceback__
+        while trace is not None:
+            owner = trace.tb_frame.f_locals.get("self")
+            if id(owner) in paths:
+                speaking = owner
+            trace = trace.tb_next
+        path = paths.get(id(speaking), "").removeprefix("model").removeprefix(".")
+        return Refusal(f"{type(error).__name__}: {error}".strip(), path, type(speaking).__name__)
+
+
+def _low(tensor: torch.Tensor, part: Part) -> torch.Tensor:
+    return tensor.clamp(max=max(part.low, 1)) if part.role in ("int", "ids", "lengths", "positions") else tensor
+
+
+def _mixed(tensor: torch.Tensor, part: Part) -> torch.Tensor:
+    """Return a mask with its last half turned over; anything else as it is."""
+    if part.role not in ("mask", "bool") or not tensor.dim() or tensor.shape[-1] < 2:
+        return tensor
+    turned = tensor.clone()
+    half = tensor.shape[-1] // 2 + tensor.shape[-1] % 2
+    turned[..., half:] = (turned[..., half:] == 0).to(tensor.dtype)
+    return turned
+
+
+def moved(shapes: Sequence[Sequence[int]], changes: Mapping[Axis, int]) -> Shapes:
+    """Return the shapes with some axes set to other sizes."""
+    return tuple(tuple(changes.get((i, a), n) for a, n in enumerate(shape)) for i, shape in enumerate(shapes))
+
+
+def embedding_uses(module: Any, tensors: Sequence[torch.Tensor]) -> list[tuple[str, int, torch.Tensor]]:
+    """Return (module path, rows, indices) for each embedding that a call of the module looks into."""
+    uses: list[tuple[str, int, torch.Tensor]] = []
+    handles = []
+
+    def watch(path: str, table: torch.nn.Embedding) -> None:
+        handles.append(table.register_forward_pre_hook(lambda m, args: uses.append((path, table.num_embeddings, args[0].detach()))))
+
+    for path, table in module.named_modules():
+        if isinstance(table, torch.nn.Embedding):
+            watch(path, table)
+    try:
+        with eager.untouched(module):
+            eager.call(module, tuple(tensors))
+    finally:
+        for handle in handles:
+            handle.remove()
+    return uses

@@ -1,0 +1,79 @@
+"""Which opset and IR each onnxruntime release takes, and what a user's `target` therefore means.
+
+The table was measured with the wheels themselves (the last value that each accepts); onnxruntime has no API for it.
+The installed runtime is asked instead (`ort.limits`), so that a release newer than the table works too.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from torchferry import ort
+from torchferry.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a file must load in: a runtime release (None: only an opset was named), its newest opset and IR version."""
+
+    release: str | None
+    opset: int
+    ir: int
+    ml: int = 5  # newest ai.onnx.ml
+    installed: bool = False
+
+    def __str__(self) -> str:
+        return f"onnxruntime {self.release}" if self.release else f"opset {self.opset}"
+
+
+# minor release: (opset, IR, ai.onnx.ml)
+MEASURED: dict[int, tuple[int, int, int]] = {
+    15: (19, 9, 3),
+    16: (19, 9, 3),
+    17: (20, 9, 4),
+    18: (21, 10, 5),
+    19: (21, 10, 5),
+    20: (21, 10, 5),
+    21: (22, 10, 5),
+    22: (22, 10, 5),
+    23: (23, 11, 5),
+    24: (25, 13, 5),
+    **{minor: (26, 13, 5) for minor in range(25, 32)},
+}
+
+# The IR version that came with each opset: what an opset alone implies (onnx's own release table).
+IR_OF_OPSET = {9: 4, 10: 5, 11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 11, 25: 12}
+
+LOWEST_OPSET = 7  # older ones have no kernels in any runtime of the table
+
+
+def parse(target: str | None) -> Target:
+    """Return what `target` means: None or "onnxruntime" (the installed one), "onnxruntime==1.17", "opset 15"."""
+    text = (target or "onnxruntime").strip().lower()
+    if match := re.fullmatch(r"opset[ =]*(\d+)", text):
+        return _opset(int(match[1]))
+    match = re.fullmatch(r"(?:onnxruntime|ort)(?:\s*==\s*|\s+)?v?((\d+)\.(\d+)(?:\.\d+|\.\*)?)?", text)
+    if match is None:
+        raise UsageError(f"target `{target}` is not understood; write `onnxruntime`, `onnxruntime==1.17` or `opset 15`")
+    if match[1] is None or _same_release(match[1], ort.version()):
+        ir, opset = ort.limits()
+        return Target(ort.version(), opset, ir, installed=True)
+    if int(match[2]) != 1 or int(match[3]) not in MEASURED:
+        known = f"1.{min(MEASURED)} to 1.{max(MEASURED)}"
+        raise UsageError(f"onnxruntime {match[1]} is not in our table of releases ({known}); name one of these, or an opset")
+    opset, ir, ml = MEASURED[int(match[3])]
+    return Target(match[1], opset, ir, ml)
+
+
+def _opset(opset: int) -> Target:
+    newest = ort.limits()
+    if not LOWEST_OPSET <= opset <= newest[1]:
+        raise UsageError(f"opset {opset} is not one that onnxruntime {ort.version()} takes ({LOWEST_OPSET} to {newest[1]})")
+    return Target(None, opset, newest[0])
+
+
+def _same_release(asked: str, installed: str) -> bool:
+    """Whether "1.31" or "1.31.1" names the installed release."""
+    parts = asked.removesuffix(".*").split(".")
+    return installed.split(".")[: len(parts)] == parts

@@ -1,0 +1,64 @@
+"""The catalogue as Markdown pages: `python -m torchferry.report.docs docs` writes them, a test keeps them fresh."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from pathlib import Path
+
+from torchferry.catalogue import Entry, load
+
+STAGE_WORDS = {
+    "inputs": "the example and the arguments",
+    "capture": "taking the graph",
+    "translate": "writing it as ONNX",
+    "check": "the file",
+    "verify": "comparing it with the model",
+}
+
+
+def page(entry: Entry) -> str:
+    """Return the page of one diagnosis: its explanation, then the examples that a test runs."""
+    rule = entry.rule
+    parts = [
+        f"# {entry.code} · {entry.slug}",
+        f"**{rule.title()}** ({rule.severity}, since {rule.since})",
+        rule.page(),
+        "## An example that shows it",
+        *(_code(f) for f in entry.examples("bad").values()),
+        "## The same, mended by hand",
+        *(_code(f) for f in entry.examples("good").values()),
+        "<!-- generated from the catalogue by `make docs` -->",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def table() -> str:
+    """Return the page that lists all diagnoses by stage."""
+    lines = ["# All diagnoses", "", "Each code has a page, which `torchferry explain CODE` shows as well."]
+    for stage, words in STAGE_WORDS.items():
+        rows = [e for e in load() if e.rule.stage == stage]
+        if rows:
+            lines += ["", f"## {stage}: {words}", "", "| code | name | what |", "| --- | --- | --- |"]
+            lines += [f"| {e.code} | [{e.slug}]({e.slug}.md) | {e.rule.title()} |" for e in rows]
+    return "\n".join(lines) + "\n\n<!-- generated from the catalogue by `make docs` -->\n"
+
+
+def write(folder: Path) -> None:
+    """Write all pages below `folder`, and remove those of rules that are gone."""
+    pages = folder / "diagnoses"
+    pages.mkdir(parents=True, exist_ok=True)
+    wanted = {f"{e.slug}.md": page(e) for e in load()} | {"README.md": table()}
+    for old in pages.glob("*.md"):
+        if old.name not in wanted:
+            old.unlink()
+    for name, text in wanted.items():
+        (pages / name).write_text(text, encoding="utf-8")
+
+
+def _code(function: object) -> str:
+    return f"```python\n{inspect.getsource(function).strip()}\n```"  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1] if len(sys.argv) > 1 else "docs"))

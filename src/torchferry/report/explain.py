@@ -1,0 +1,39 @@
+"""The page behind a code, as Markdown: title, what happened, what to do instead, and an example that shows it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from torchferry.catalogue import Entry
+
+
+def render(entry: Entry) -> str:
+    """Return the page of a diagnosis as Markdown."""
+    rule = entry.rule
+    facts = f"`{entry.slug}` · found in {rule.stage} · {rule.severity} · since {rule.since}"
+    parts = [f"# {entry.code}: {rule.title()}", facts, rule.page()]
+    for kind, heading in (("bad", "## An example"), ("good", "## The same, mended by hand")):
+        examples = [f for f in entry.examples(kind).values() if callable(f)]
+        if examples:
+            parts += [heading, *(f"```python\n{_source(f)}\n```" for f in examples)]
+    return "\n\n".join(p for p in parts if p) + "\n"
+
+
+def as_dict(entry: Entry) -> dict[str, Any]:
+    """Return a diagnosis as JSON-able data."""
+    rule = entry.rule
+    return {
+        "code": entry.code,
+        "slug": entry.slug,
+        "title": rule.title(),
+        "stage": rule.stage,
+        "severity": rule.severity,
+        "since": rule.since,
+        "page": rule.page(),
+    }
+
+
+def _source(function: Callable[..., object]) -> str:
+    return inspect.getsource(function).strip()

@@ -1,0 +1,68 @@
+"""What to do next: commands and a few lines of Python that can be copied as they are."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+
+from torchferry.report.view import Tensor, View
+
+EXAMPLE_SIZE = 2  # for sizes that move: the smallest that is not the special case 1
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """One thing to do next."""
+
+    what: str
+    code: str
+    language: str = "shell"
+
+
+def following(view: View) -> tuple[Next, ...]:
+    """Return what the reader may want to do now, most wanted first."""
+    codes = list(dict.fromkeys(p.code for p in (*view.problems, *view.mended) if p.code))
+    explain = [Next("what it means", "\n".join(f"torchferry explain {code}" for code in codes[:3]))] if codes else []
+    if not view.ok or view.kind == "check":
+        return tuple(explain)
+    run = Next("run it", snippet(view), "python")
+    proof = [Next("what was verified", f"torchferry verify --certificate {shlex.quote(view.path)}")] if view.kind == "export" else []
+    return (run, *proof, *explain) if view.path else tuple(explain)
+
+
+def snippet(view: View) -> str:
+    """Return a few lines of Python that run the file."""
+    feeds = [f'"{t.name}": {_array(view, t)}' for t in view.inputs]
+    listed = ", ".join(feeds) if len(feeds) < 2 else "\n    " + ",\n    ".join(feeds) + ",\n"
+    lines = [
+        "import numpy as np, onnxruntime as ort",
+        f"session = ort.InferenceSession({json.dumps(view.path)})",
+        f"outputs = session.run(None, {{{listed}}})",
+    ]
+    return "\n".join(lines)
+
+
+def _array(view: View, tensor: Tensor) -> str:
+    sizes = [_size(view, s) for s in tensor.shape]
+    shape = f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(map(str, sizes))})"
+    fill = "ones" if "mask" in tensor.name or tensor.dtype == "bool" else "zeros"
+    return f'np.{fill}({shape}, "{tensor.dtype}")'
+
+
+def _size(view: View, size: str) -> int:
+    """Return a number for a size of the file: itself, or one that its dims allow."""
+    if size.isdigit():
+        return int(size)
+    values = {m.name: _allowed(m.low, m.high, m.multiple_of) for m in view.moving if not m.follows}
+    if size in values:
+        return values[size]
+    import sympy
+
+    made = sympy.sympify(size, locals={name: sympy.Symbol(name) for name in values})
+    return int(made.subs(values))
+
+
+def _allowed(low: int, high: int | None, multiple_of: int) -> int:
+    wanted = max(low, EXAMPLE_SIZE if high is None else min(high, EXAMPLE_SIZE))
+    return -(-wanted // multiple_of) * multiple_of

@@ -1,0 +1,151 @@
+"""The report as one HTML file that needs nothing else: no network, no script; and as a cell of a notebook."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from html import escape
+from importlib.resources import files
+from string import Template
+
+from torchferry.report.chart import strip
+from torchferry.report.following import following
+from torchferry.report.view import Problem, Reportable, View, see
+from torchferry.report.words import duration, size, span
+
+
+def render(result: Reportable | View) -> str:
+    """Return the report as a whole HTML page."""
+    view = see(result)
+    body = f'<main class="torchferry">\n{"".join(_parts(view))}</main>'
+    return Template(_resource("page.html")).substitute(title=escape(_title(view)), css=_resource("page.css"), body=body)
+
+
+def notebook(result: Reportable | View) -> str:
+    """Return the report as a piece of HTML for a notebook; its styles reach nothing outside it."""
+    return f'<style>{_resource("page.css")}</style><div class="torchferry notebook">{"".join(_parts(see(result)))}</div>'
+
+
+def _title(view: View) -> str:
+    return f"torchferry: {view.path or 'no file'}"
+
+
+def _parts(view: View) -> Iterator[str]:
+    head, _, rest = view.headline.partition(": ")
+    yield f'<div class="verdict {"good" if view.ok else "bad"}">{words(head)}</div>\n'
+    yield f"<h1>{words(rest or head)}</h1>\n"
+    yield _facts(view)
+    for problem in view.problems:
+        yield _problem(problem)
+    yield _section("Inputs and outputs", _tensors(view))
+    yield _section("Sizes that move", _sizes(view))
+    yield _section("Repairs", _repairs(view))
+    yield _section("Comparison with the eager model", _trials(view))
+    yield _section("Notes", _list(view.notes))
+    yield _section("Next", "".join(f"<p>{words(n.what)}</p><pre><code>{escape(n.code)}</code></pre>" for n in following(view)))
+    yield _section("Time and versions", _made_with(view))
+
+
+def _facts(view: View) -> str:
+    file = [f"<code>{escape(view.path)}</code>" if view.path else "none was written", size(view.bytes) if view.bytes else ""]
+    file += [f"opset {view.opset}" if view.opset else "", f"IR {view.ir_version}" if view.ir_version else "", escape(view.runtime)]
+    rows = [("file", ", ".join(f for f in file if f)), ("trials", words(view.trials)), ("worst difference", words(view.worst))]
+    rows += [("allowed", words(view.allowed)), ("took", duration(view.seconds))]
+    return "<dl>" + "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows if value) + "</dl>\n"
+
+
+def _problem(problem: Problem) -> str:
+    place = problem.place
+    line = ""
+    if place.source:
+        number = f'<span class="number">{place.line}</span>'
+        line = f'<pre><code><span class="line">{number}{escape(place.source.strip())}</span></code></pre>'
+    return (
+        f'<section class="card {problem.severity}"><h3><span class="tag {problem.severity}">{escape(problem.code or problem.severity)}</span>'
+        f"{words(problem.title or problem.message)}</h3>"
+        + (f'<p class="quiet">{words(place.words)}</p>' if place.words else "")
+        + line
+        + (f"<p>{words(problem.message)}</p>" if problem.title else "")
+        + (f"<p><strong>What to do:</strong> {words(problem.help)}</p>" if problem.help else "")
+        + _list(problem.evidence)
+        + "</section>\n"
+    )
+
+
+def _tensors(view: View) -> str:
+    rows = [("in", t) for t in view.inputs] + [("out", t) for t in view.outputs]
+    return _table(("", "name", "dtype", "shape"), ((way, _code(t.name), t.dtype, _code(f"[{', '.join(t.shape)}]")) for way, t in rows))
+
+
+def _sizes(view: View) -> str:
+    rows = (
+        (" = ".join(map(_code, m.axes)), _code(m.name), "" if m.follows else span(m.low, m.high), words(_why(m.why, m.multiple_of, m.verified)))
+        for m in view.moving
+    )
+    return _table(("axes", "size", "range", ""), rows) + _list(view.fixed)
+
+
+def _why(why: str, multiple_of: int, verified: str) -> str:
+    step = f"multiples of {multiple_of}" if multiple_of > 1 else ""
+    return "; ".join(part for part in (step, why, f"tried {verified}" if verified else "") if part)
+
+
+def _repairs(view: View) -> str:
+    told = {p.code: p for p in view.mended}
+    cards = []
+    for mend in view.repairs:
+        cause = told.get(mend.code)
+        why = f"<p>{words(cause.message)}</p>" if cause else ""
+        where = f'<p class="quiet">{words(cause.place.words)}</p>' if cause and cause.place.words else ""
+        changes = f"<p>{escape(mend.safety)}: {words(mend.changes)}</p>" if mend.changes else ""
+        tag = f'<span class="tag good">{escape(mend.code)}</span>'
+        cards.append(f'<section class="card mended"><h3>{tag}{words(mend.title)}</h3>{where}{why}{changes}</section>')
+    return "".join(cards)
+
+
+def _trials(view: View) -> str:
+    if not view.runs:
+        return ""
+    rows = ((words(r.name), f'<span class="{_role(r.outcome)}">{escape(r.outcome)}</span>', f"{r.worst:.3g}", words(r.words)) for r in view.runs)
+    table = _table(("trial", "outcome", "of what is allowed", ""), rows)
+    return f"{strip(view.runs)}<details><summary>all {len(view.runs)} trials</summary>{table}</details>"
+
+
+def _role(outcome: str) -> str:
+    return {"agree": "good", "differ": "bad", "file-refused": "bad"}.get(outcome, "quiet")
+
+
+def _made_with(view: View) -> str:
+    spent = ", ".join(f"{s.stage} {duration(s.seconds)}" for s in view.stages)
+    versions = ", ".join(f"{name} {number}" for name, number in view.versions.items())
+    return "".join(f'<p class="quiet">{escape(text)}</p>' for text in (spent, versions) if text)
+
+
+def _section(title: str, body: str) -> str:
+    return f"<section><h2>{title}</h2>{body}</section>\n" if body else ""
+
+
+def _list(items: Iterable[str]) -> str:
+    made = "".join(f"<li>{words(item)}</li>" for item in items)
+    return f"<ul>{made}</ul>" if made else ""
+
+
+def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    head = "".join(f"<th>{h}</th>" for h in heads)
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>' if body else ""
+
+
+def _code(text: str) -> str:
+    return f"<code>{escape(text)}</code>"
+
+
+def words(text: str) -> str:
+    """Return a sentence as HTML: escaped, with what stands in backticks as code and its line ends kept."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text)).replace("\n", "<br>")
+
+
+@cache
+def _resource(name: str) -> str:
+    return files("torchferry.report").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,64 @@
+"""The report as SARIF 2.1.0, which code hosts show beside the source lines. One small renderer, no object model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchferry.report.view import Problem, Reportable, View, see
+
+LEVELS = {"error": "error", "warning": "warning", "note": "note"}
+
+
+def to_sarif(result: Reportable | View) -> dict[str, Any]:
+    """Return a result as a SARIF log of one run."""
+    view = see(result)
+    shown = (*view.problems, *view.mended)
+    rules = {_rule(p): p for p in shown}
+    driver = {
+        "name": "torchferry",
+        "version": view.versions.get("torchferry", "0"),
+        "rules": [
+            {"id": code, "name": p.slug or code, "shortDescription": {"text": p.title or p.message}} for code, p in sorted(rules.items())
+        ],
+    }
+    run = {
+        "tool": {"driver": driver},
+        "results": [_result(p, sorted(rules)) for p in shown],
+        "invocations": [{"executionSuccessful": view.ok, "exitCodeDescription": view.headline}],
+        "columnKind": "unicodeCodePoints",
+    }
+    return {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
+
+
+def _rule(problem: Problem) -> str:
+    return problem.code or "torchferry"
+
+
+def _result(problem: Problem, rules: list[str]) -> dict[str, Any]:
+    help = f"\n\n{problem.help}" if problem.help else ""
+    made: dict[str, Any] = {
+        "ruleId": _rule(problem),
+        "ruleIndex": rules.index(_rule(problem)),
+        "level": LEVELS[problem.severity],
+        "message": {"text": f"{problem.message}{help}"},
+        "locations": _locations(problem),
+    }
+    if problem.fixed:
+        made["suppressions"] = [{"kind": "external", "justification": "repaired in the exported file"}]
+    return made
+
+
+def _locations(problem: Problem) -> list[dict[str, Any]]:
+    place = problem.place
+    logical = [
+        {"name": name, "kind": kind}
+        for name, kind in ((place.module_path, "module"), (place.input_name, "parameter"), (place.onnx_node, "object"))
+        if name
+    ]
+    where: dict[str, Any] = {}
+    if place.file:
+        region = {"region": {"startLine": place.line}} if place.line else {}
+        where["physicalLocation"] = {"artifactLocation": {"uri": place.file.replace("\\", "/")}, **region}
+    if logical:
+        where["logicalLocations"] = logical
+    return [where] if where else []

@@ -1,0 +1,329 @@
+"""One plain presentation model for every format: what a reader is told, with no live object left in it.
+
+`see(result)` makes it from a Result; `json_.py` writes it down and reads it back; the other files only lay it out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from torchferry.certificate import versions
+from torchferry.records import Case, Diagnosis, History, Repair, Signature, TensorSpec, Trial
+from torchferry.report import source
+from torchferry.report.words import headline, lower_start, plural, share, span
+
+
+class Reportable(Protocol):
+    """What a Result has that a report needs."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def history(self) -> History: ...
+    @property
+    def path(self) -> Path | None: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def ok(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something is: the words for it, and the source line where there is one."""
+
+    words: str = ""
+    file: str = ""
+    line: int = 0
+    source: str = ""
+    module_path: str = ""
+    op: str = ""
+    input_name: str = ""
+    onnx_node: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A diagnosis, as it is shown."""
+
+    code: str
+    slug: str
+    title: str
+    severity: str
+    message: str
+    help: str
+    place: Place
+    evidence: tuple[str, ...]
+    fixed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Mend:
+    """A repair that was made."""
+
+    code: str
+    title: str
+    safety: str
+    changes: str
+    edit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An input or output of the file."""
+
+    name: str
+    dtype: str
+    shape: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """A size that moves: the axes that share it, its range, and why it ends there."""
+
+    axes: tuple[str, ...]
+    name: str
+    low: int = 1
+    high: int | None = None
+    multiple_of: int = 1
+    why: str = ""
+    verified: str = ""  # the part of the range that was shown to hold, where it is not all of it
+    follows: bool = False  # an expression over other sizes, with no range of its own
+
+    @property
+    def words(self) -> str:
+        """`input_ids[0] = attention_mask[0] = batch_size (1..)`."""
+        tie = " = ".join((*self.axes, self.name))
+        if self.follows:
+            return tie
+        step = f", multiples of {self.multiple_of}" if self.multiple_of > 1 else ""
+        return f"{tie} ({span(self.low, self.high)}{step}{': ' + self.why if self.why else ''})"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One trial."""
+
+    name: str
+    outcome: str
+    worst: float
+    max_abs: float
+    seconds: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """How a stage went, and how long it took."""
+
+    stage: str
+    ok: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All that a report says."""
+
+    kind: str
+    ok: bool
+    headline: str
+    path: str = ""
+    bytes: int = 0
+    seconds: float = 0.0
+    opset: int = 0
+    ir_version: int = 0
+    runtime: str = ""
+    inputs: tuple[Tensor, ...] = ()
+    outputs: tuple[Tensor, ...] = ()
+    moving: tuple[Moving, ...] = ()
+    fixed: tuple[str, ...] = ()
+    runs: tuple[Run, ...] = ()
+    trials: str = ""
+    worst: str = ""
+    allowed: str = ""
+    problems: tuple[Problem, ...] = ()
+    mended: tuple[Problem, ...] = ()
+    repairs: tuple[Mend, ...] = ()
+    notes: tuple[str, ...] = ()
+    stages: tuple[Spent, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        """What stands between the user and a file."""
+        return tuple(p for p in self.problems if p.severity == "error")
+
+
+def see(result: Reportable | View) -> View:
+    """Return the view of a result; a view, such as one read back from JSON, is its own."""
+    if isinstance(result, View):
+        return result
+    return of(
+        result.history, kind=result.kind, path=result.path, elapsed=result.seconds, bytes=result.bytes, ok=result.ok
+    )
+
+
+def of(
+    history: History, *, kind: str, path: Path | None = None, elapsed: float = 0.0, bytes: int = 0, ok: bool | None = None
+) -> View:
+    """Return the view of a history."""
+    case = history.best
+    fine = case.ok if ok is None else ok
+    verified, checked, translated = case.value("verify"), case.value("check"), case.value("translate")
+    bound = case.value("inputs")
+    signature: Signature | None = bound.signature if bound is not None else None
+    runs = tuple(_run(t) for t in verified.trials) if verified else ()
+    problems = tuple(_problem(d) for d in case.diagnoses or _undiagnosed(case, fine))
+    shown = str(path or case.job.onnx or "")
+    return View(
+        kind=kind,
+        ok=fine,
+        headline=headline(kind, fine, shown, [r.outcome for r in runs], [p.severity for p in problems], _stopped_at(case)),
+        path=shown,
+        bytes=bytes,
+        seconds=elapsed,
+        opset=checked.opset if checked else translated.opset if translated else 0,
+        ir_version=checked.ir_version if checked else 0,
+        runtime=checked.runtime if checked else "",
+        inputs=_tensors(signature.inputs if signature else translated.inputs if translated else ()),
+        outputs=_tensors(translated.outputs if translated else ()),
+        moving=_moving(signature, verified.ranges if verified else {}) if signature else (),
+        fixed=_fixed(signature) if signature else (),
+        runs=runs,
+        trials=_trials(verified.trials) if verified else "",
+        worst=_worst(verified.trials) if verified else "",
+        allowed=_allowed(verified.tolerance) if verified else "",
+        problems=problems,
+        mended=tuple(_problem(d) for d in history.mended),
+        repairs=tuple(_mend(r) for r in history.kept),
+        notes=tuple(dict.fromkeys(note for step in case.steps for note in step.notes)),
+        stages=tuple(Spent(s.stage, s.fault is None, s.seconds) for s in case.steps),
+        versions=versions(),
+    )
+
+
+def _stopped_at(case: Case) -> str:
+    return case.steps[-1].stage if case.blocked else ""
+
+
+def _undiagnosed(case: Case, ok: bool) -> tuple[Diagnosis, ...]:
+    """Return what is known of a failure that no rule has put a name to, so that none is ever shown without a reason."""
+    verified = case.value("verify")
+    if not ok and verified is not None and verified.failed:
+        facts = tuple(f"{t.name}: {_run(t).words or t.outcome}" for t in verified.failed)
+        return (Diagnosis("", facts[0], "", evidence=facts[1:], title="the outputs differ, and no rule says why"),)
+    if not ok and case.blocked:
+        fault = case.steps[-1].fault
+        facts = tuple(f"{f.type_name}: {f.text}" for f in (fault.chain() if fault else ()))
+        return (Diagnosis("", facts[0], "", evidence=facts[1:], title=f"{case.steps[-1].stage} failed, and no rule says why"),)
+    return ()
+
+
+def _problem(found: Diagnosis) -> Problem:
+    where = found.location
+    place = Place(
+        words=source.place(where),
+        file=source.near(where.file or ""),
+        line=where.line or 0,
+        source=source.line(where.file, where.line),
+        module_path=where.module_path or "",
+        op=where.op or "",
+        input_name=where.input_name or "",
+        onnx_node=where.onnx_node or "",
+    )
+    title = lower_start(found.title)
+    return Problem(found.code, found.slug, title, found.severity, found.message, found.help, place, tuple(found.evidence), found.fixed)
+
+
+def _mend(repair: Repair) -> Mend:
+    return Mend(repair.code, repair.title, repair.safety, repair.changes, str(repair.edit))
+
+
+def _run(trial: Trial) -> Run:
+    differs = "; ".join(f"`{d.output}`: {d.words}" for d in trial.differences)
+    return Run(trial.name, trial.outcome, trial.worst, trial.max_abs, trial.seconds, differs or trial.note)
+
+
+def _tensors(specs: tuple[TensorSpec, ...]) -> tuple[Tensor, ...]:
+    return tuple(Tensor(s.name, s.dtype, tuple(str(size) for size in s.shape)) for s in specs)
+
+
+def _moving(signature: Signature, shown: Mapping[str, tuple[int, int | None]]) -> tuple[Moving, ...]:
+    rows = []
+    for dim in signature.dims:
+        axes = tuple(f"{s.name}[{i}]" for s in signature.inputs for i, size in enumerate(s.shape) if size == dim.name)
+        held = tuple(shown.get(dim.name, (dim.low, dim.high)))
+        part = "" if held == (dim.low, dim.high) else span(*held)
+        rows.append(Moving(axes, dim.name, dim.low, dim.high, dim.multiple_of, dim.why, part))
+    # sizes made of several dims are ties too: `mask[1] = past + sequence`
+    for spec in signature.inputs:
+        for axis, size in enumerate(spec.shape):
+            if isinstance(size, str) and signature.dim(size) is None:
+                rows.append(Moving((f"{spec.name}[{axis}]",), size, follows=True))
+    return tuple(rows)
+
+
+def _fixed(signature: Signature) -> tuple[str, ...]:
+    axes = [
+        f"{spec.name}[{axis}] = {size} ({spec.why[axis]})"
+        for spec in signature.inputs
+        for axis, size in enumerate(spec.shape)
+        if isinstance(size, int) and axis < len(spec.why) and spec.why[axis]
+    ]
+    return (*axes, *(f"{name} = {value} is fixed in the file" for name, value in signature.fixed.items()))
+
+
+MOST_KINDS = 5  # ways of filling the inputs that are named in the closing block; the reports list every trial
+
+NOT_COUNTED: Mapping[str, str] = {
+    "eager-refused": "refused by the model itself",
+    "ill-conditioned": "too sensitive to rounding to be evidence",
+    "padding-only": "differing only under padding",
+    "tie-order": "differing only in the order of equal values",
+    "random": "random by design, so compared by shape and dtype",
+    "file-refused": "refused by the file",
+    "differ": "different",
+}
+
+
+def _trials(trials: tuple[Trial, ...]) -> str:
+    """Return `41 of 41 trials agree, at 12 sets of sizes; values: example, random (9), zeros; 2 refused by the model itself`."""
+    outcomes = Counter(t.outcome for t in trials)
+    counted = [t for t in trials if t.outcome in ("agree", "differ", "file-refused")]
+    agree = [t for t in trials if t.outcome == "agree"]
+    sizes = len({tuple(sorted(t.sizes.items())) for t in agree})
+    said = f"{len(agree)} of {plural(len(counted), 'trial')} agree" + (f", at {sizes} sets of sizes" if sizes > 1 else "")
+    rest = [f"{outcomes[o]} {words}" for o, words in NOT_COUNTED.items() if outcomes[o]]
+    return "; ".join([said, *([f"values: {_kinds(agree)}"] if agree else []), *rest])
+
+
+def _kinds(trials: list[Trial]) -> str:
+    """Return the ways in which the inputs were filled, and how often, the commonest first."""
+    values = Counter(t.values for t in trials).most_common()
+    named = [f"{name} ({n})" if n > 1 else name for name, n in values[:MOST_KINDS]]
+    more = len(values) - MOST_KINDS
+    return ", ".join(named) + (f" and {plural(more, 'other kind')}" if more > 0 else "")
+
+
+def _worst(trials: tuple[Trial, ...]) -> str:
+    counted = [t for t in trials if t.outcome in ("agree", "differ")]
+    if not counted:
+        return ""
+    worst = max(counted, key=lambda t: t.worst)
+    if worst.worst == 0 and worst.max_abs == 0 and worst.outcome == "agree":
+        return "none: equal to the last bit"
+    if worst.outcome == "differ" and worst.differences:
+        first = worst.differences[0]
+        return f"`{first.output}` {first.words} (trial {worst.name})"
+    return f"{worst.max_abs:.2g}, {share(worst.worst)} of what is allowed (trial {worst.name})"
+
+
+def _allowed(tolerance: Any) -> str:
+    return f"{tolerance.atol:g} + {tolerance.rtol:g} of the value; {tolerance.because}"

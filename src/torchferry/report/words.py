@@ -1,0 +1,70 @@
+"""The sentences that every report shares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+DONE = {
+    "inputs": "its inputs could not be bound",
+    "capture": "it could not be captured",
+    "translate": "it could not be translated",
+    "check": "the file could not be checked",
+    "verify": "it could not be compared with the eager model",
+}
+
+
+def plural(number: int, noun: str) -> str:
+    """Return `1 trial`, `2 trials`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+
+def headline(kind: str, ok: bool, path: str, outcomes: Sequence[str], severities: Sequence[str], stopped: str) -> str:
+    """Return the sentence that a report starts with."""
+    file = f"`{path}`" if path else "the file"
+    agree = sum(o == "agree" for o in outcomes)
+    failed = sum(o in ("differ", "file-refused") for o in outcomes)
+    errors = severities.count("error")
+    if kind == "check":
+        return f"{file} loads and runs" if ok else f"{file} has {plural(errors, 'problem')}"
+    if ok:
+        return f"verified: {file} computes what the model computes, in {plural(agree, 'trial')}"
+    wrong = f"different from the model in {failed} of {plural(agree + failed, 'trial')}" if failed else ""
+    reason = DONE.get(stopped, "") or wrong or f"{plural(errors, 'problem')} found"
+    if kind == "verify":
+        return f"not verified: {file} is {wrong}" if wrong else f"not verified: {reason}"
+    return f"not exported: the file would be {wrong}" if wrong and not stopped else f"not exported: {reason}"
+
+
+def size(number: int) -> str:
+    """Return a number of bytes as people say it: `1.3 MB`."""
+    value = float(number)
+    for unit in ("bytes", "kB", "MB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "bytes" or value >= 100 else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.2f} GB"
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it: `4.1 s`, `2 min 5 s`."""
+    if seconds < 99.95:
+        return f"{seconds:.1f} s"
+    return f"{round(seconds) // 60} min {round(seconds) % 60} s"
+
+
+def span(low: int, high: int | None) -> str:
+    """Return a range of sizes: `1..64`, or `1..` where nothing ends it."""
+    return f"{low}..{'' if high is None else high}"
+
+
+def share(ratio: float) -> str:
+    """Return a difference over what is allowed: `3%`, `less than 1%`, `31 times`."""
+    if ratio < 0.01:
+        return "less than 1%"
+    return f"{ratio:.0%}" if ratio <= 2 else f"{ratio:.3g} times"
+
+
+def lower_start(title: str) -> str:
+    """Return a title as our sentences begin, in lower case; names such as `ONNX` stay as they are."""
+    return title[:1].lower() + title[1:] if title[1:2].islower() or title[1:2] == " " else title

@@ -1,0 +1,106 @@
+"""Text generation on onnxruntime: `CausalLM.from_pretrained("OUT/").generate(...)`, by transformers' own `generate`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
+from transformers.modeling_outputs import CausalLMOutputWithPast
+
+from torchferry.errors import FeedError
+from torchferry.runtime import binding
+from torchferry.runtime.generator import OnnxGenerator
+
+
+class CausalLM(OnnxGenerator):
+    """A decoder in one graph. The cache is onnxruntime's own memory, seen as torch tensors: no step copies it."""
+
+    graphs = ("model.onnx",)
+
+    @property
+    def session(self) -> Any:
+        """The onnxruntime session of the graph."""
+        return self.sessions["model.onnx"]
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        past_key_values: Cache | None = None,
+        position_ids: torch.Tensor | None = None,
+        use_cache: bool | None = None,
+        **_: Any,
+    ) -> CausalLMOutputWithPast:
+        """Return the logits of the given tokens, and the cache with them in it.
+
+        Positions are counted by the mask inside the graph unless the file takes `position_ids`.
+        """
+        ids = as_ids(input_ids)
+        past = past_key_values.get_seq_length() if past_key_values is not None else 0
+        total = past + ids.shape[1]
+        self.refuse_too_long(total)
+        mask = full_mask(attention_mask, ids.shape[0], total)
+        given = {"input_ids": ids, "attention_mask": mask, "position_ids": _positions(position_ids, mask, ids.shape[1])}
+        taken = {i.name: i for i in self.session.get_inputs()}
+        feeds = {name: tensor.to(binding.DTYPES[taken[name].type]) for name, tensor in given.items() if name in taken}
+        outputs = binding.run(self.session, feeds | fed_cache(taken.values(), past_key_values, ids.shape[0]))
+        logits = outputs.pop("logits")
+        kept = keep_cache(past_key_values, list(outputs.values())) if use_cache is not False else None
+        return CausalLMOutputWithPast(logits=logits, past_key_values=kept)
+
+
+def as_ids(input_ids: torch.Tensor | None) -> torch.Tensor:
+    """Return token ids as the graph takes them: int64, two axes, at least one token."""
+    if input_ids is None:
+        raise FeedError("this model takes `input_ids`; embeddings cannot be fed to its graph")
+    if input_ids.dim() != 2:
+        raise FeedError(f"`input_ids` has {input_ids.dim()} axes; it must be (batch, length)")
+    if input_ids.shape[1] == 0:
+        raise FeedError("the prompt is empty: there is no token to continue from; begin with the BOS or EOS token")
+    if input_ids.is_floating_point():
+        raise FeedError(f"`input_ids` is {input_ids.dtype}; token ids are whole numbers")
+    return input_ids.long()
+
+
+def full_mask(attention_mask: torch.Tensor | None, batch: int, total: int) -> torch.Tensor:
+    """Return a mask over past and present; all ones where none was given."""
+    if attention_mask is None:
+        return torch.ones((batch, total), dtype=torch.int64)
+    if attention_mask.shape != (batch, total):
+        raise FeedError(
+            f"`attention_mask` is {tuple(attention_mask.shape)}; with the past it must be ({batch}, {total}): "
+            "it covers the tokens in the cache as well as the new ones"
+        )
+    return attention_mask.long()
+
+
+def _positions(position_ids: torch.Tensor | None, mask: torch.Tensor, length: int) -> torch.Tensor:
+    if position_ids is not None:
+        return position_ids[:, -length:].expand(mask.shape[0], -1)
+    return (mask.cumsum(-1) - 1).clamp(min=0)[:, -length:]
+
+
+def fed_cache(inputs: Any, past: Cache | None, batch: int) -> dict[str, torch.Tensor]:
+    """Return the cache under the names of the graph's inputs; tensors of length 0 where there is none yet."""
+    wanted = [i for i in inputs if i.name.startswith("past_key_values.")]
+    if past is None or past.get_seq_length() == 0:
+        return {i.name: torch.empty((batch, i.shape[1], 0, i.shape[3]), dtype=binding.DTYPES[i.type]) for i in wanted}
+    held = [tensor for layer in past.layers for tensor in (layer.keys, layer.values)]
+    if len(held) != len(wanted):
+        raise FeedError(f"the cache has {len(held) // 2} layers and the graph {len(wanted) // 2}")
+    return {i.name: tensor for i, tensor in zip(wanted, held, strict=True)}
+
+
+def keep_cache(past: Cache | None, present: list[torch.Tensor]) -> Cache:
+    """Return the caller's cache with what the graph gave in it, or a new one; the tensors are not copied."""
+    cache = past if past is not None else DynamicCache()
+    cache.layers = [_layer(present[i], present[i + 1]) for i in range(0, len(present), 2)]
+    return cache
+
+
+def _layer(keys: torch.Tensor, values: torch.Tensor) -> DynamicLayer:
+    layer = DynamicLayer()
+    layer.lazy_initialization(keys, values)
+    layer.keys, layer.values = keys, values
+    return layer

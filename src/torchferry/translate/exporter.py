@@ -1,0 +1,132 @@
+"""The only file that calls torch.onnx: an ExportedProgram that we captured becomes an onnx_ir.Model.
+
+`torch.onnx.export` rebuilds its registry, decomposes and optimises on every call, and may capture again with narrower
+shapes. So the narrower internals behind it are called here one by one; when they move, `ForeignApiMoved` says so.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import operator
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import onnx_ir as ir
+import torch
+
+from torchferry.errors import ForeignApiMoved
+
+BASE_OPSET = 18  # what torch.onnx's own operator library is written in
+
+
+@cache
+def _internals() -> SimpleNamespace:
+    """Return the private functions of torch.onnx that are used here."""
+    try:
+        from torch.onnx._internal.exporter import _core, _decomp, _dispatching, _errors, _fx_passes, _registration
+
+        return SimpleNamespace(
+            build=_core._exported_program_to_onnx_program,
+            Registry=_registration.ONNXRegistry,
+            implemented=_decomp.get_onnx_implemented_overloads,
+            decompositions=_decomp.create_onnx_friendly_decomposition_table,
+            dispatch=_dispatching.dispatch,
+            promote=_fx_passes.insert_type_promotion_nodes,
+            Error=_errors.ConversionError,
+            drop_assertions=_fx_passes.remove_assertion_nodes,
+        )
+    except (ImportError, AttributeError) as error:
+        raise ForeignApiMoved(f"torch {torch.__version__} keeps the inside of torch.onnx elsewhere: {error}") from error
+
+
+@cache
+def _torchlib() -> Any:
+    """Return torch.onnx's operator library; building it takes most of a second, so it is built once."""
+    with silent():
+        return _internals().Registry.from_torchlib(BASE_OPSET)
+
+
+def registry(translations: Mapping[Any, Callable[..., Any]], complex_ones: Mapping[Any, Callable[..., Any]]) -> Any:
+    """Return torch.onnx's operator library with `translations` put before its own."""
+    base = _torchlib()
+    own = _internals().Registry()
+    own._opset_version = base._opset_version
+    own.functions = {target: list(known) for target, known in base.functions.items()}
+    with silent():
+        for target, function in translations.items():
+            own.register_op(target, function)
+        for target, function in complex_ones.items():
+            own.register_op(target, function, is_complex=True)
+    return own
+
+
+def decomposition_table(registry: Any) -> dict[Any, Callable[..., Any]]:
+    """Return torch's decompositions of every operator that the registry has no translation for."""
+    inside = _internals()
+    return dict(inside.decompositions(set(inside.implemented(registry))))
+
+
+def decompose(program: Any, table: Mapping[Any, Callable[..., Any]]) -> Any:
+    """Return the program in operators that can be translated, without in-place writes."""
+    with silent(), torch.fx.experimental._config.patch(backed_size_oblivious=True):  # sizes 0 and 1 stay symbolic
+        return program.run_decompositions(dict(table))
+
+
+def promote(program: Any) -> Any:
+    """Return the program with casts where torch promotes types by itself, and without its assertions."""
+    inside, ready = _internals(), copy.copy(program)  # the user may hold the program: its graph is not touched
+    with silent():
+        inside.promote(program.graph_module)
+        ready._graph_module = inside.drop_assertions(program.graph_module)
+    return ready
+
+
+def translatable(node: Any, registry: Any) -> bool:
+    """Whether the registry has a translation for this node."""
+    if node.target is operator.getitem or str(getattr(node.target, "namespace", "")) == "onnx":
+        return True
+    return _internals().dispatch(node, registry)[0] is not None
+
+
+def build(program: Any, registry: Any) -> ir.Model:
+    """Return the graph of a prepared program, with the weights still in torch's memory."""
+    inside = _internals()
+    try:
+        with silent():
+            return inside.build(program, registry=registry).model  # type: ignore[no-any-return]
+    except inside.Error as error:
+        named = re.search(r"translating node %?(\w+)", str(error))
+        root: BaseException = error
+        while root.__cause__ is not None:
+            root = root.__cause__
+        raise TranslationFailed(named[1] if named else "", f"{type(root).__name__}: {root}") from error
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Keep torch.onnx's and onnxscript's warnings and logs away from the user's terminal."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir", "torch.fx", "torch.export")]
+    levels = [log.level for log in loggers]
+    try:
+        for log in loggers:
+            log.setLevel(logging.CRITICAL)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for log, level in zip(loggers, levels, strict=True):
+            log.setLevel(level)
+
+
+class TranslationFailed(Exception):
+    """A translation exists, but refused this use of the operator."""
+
+    def __init__(self, node: str, reason: str) -> None:
+        super().__init__(reason)
+        self.node, self.reason = node, reason

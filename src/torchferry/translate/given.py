@@ -1,0 +1,39 @@
+"""An existing file as if we had made it: its names, sizes and opset, read without touching its weights."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import onnx_ir as ir
+
+from torchferry.records import Fault, Job, Step, Translated
+from torchferry.translate import names
+from torchferry.translate.passes import apply
+from torchferry.translate.provenance import provenance
+from torchferry.translate.save import save
+
+
+def given(job: Job) -> Step:
+    """Return the job's own file as a Translated; with edits, a changed copy of it in the workspace."""
+    assert job.onnx is not None
+    path = Path(job.onnx)
+    try:
+        model = ir.load(path)  # weights beside the file stay there: they are mapped, not read
+    except Exception as error:  # not a protobuf, truncated, textproto: anything may come out of a foreign file
+        return Step("translate", fault=Fault.of(error))
+    edits = job.edits_for("translate")
+    settings = apply(model, edits)
+    if edits:
+        path = (job.workspace or Path(tempfile.mkdtemp(prefix="torchferry-"))) / job.file_name
+        save(model, path)
+    value = Translated(
+        path=path,
+        opset=model.opset_imports.get("", 0),
+        inputs=names.specs([v for v in model.graph.inputs if v.name not in model.graph.initializers]),
+        outputs=names.specs(model.graph.outputs),
+        provenance=provenance(model, ""),
+        model=model,
+        settings=settings,
+    )
+    return Step("translate", value=value)

@@ -1,0 +1,53 @@
+"""Running products, maxima and minima along an axis, element after element as torch computes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torchferry.translate.ops.loop import accumulate
+
+aten = torch.ops.aten
+
+
+def cumprod(self: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
+    """Return the running product."""
+    x = self.to(dtype if dtype is not None else self.dtype if self.is_floating_point() else torch.int64)
+    if x.dim() == 0 or x.numel() == 0:
+        return x.clone()
+    items = x.movedim(dim, 0)
+    return accumulate([torch.ones_like(items[0])], [items], lambda product, item: [product * item])[0].movedim(0, dim)
+
+
+def _extreme(beats: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., tuple[Tensor, Tensor]]:
+    """Return cummax or cummin: the later of equal values wins, and a NaN stays."""
+
+    def function(self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+        if self.dim() == 0 or self.numel() == 0:
+            return self.clone(), torch.zeros_like(self, dtype=torch.int64)
+        x = self.to(torch.uint8) if self.dtype == torch.bool else self
+        items = x.movedim(dim, 0)
+
+        def body(best: Tensor, where: Tensor, item: Tensor, k: Tensor) -> list[Tensor]:
+            better = beats(item, best) | (item != item) if x.is_floating_point() else beats(item, best)
+            return [torch.where(better, item, best), torch.where(better, k, where)]
+
+        start = [items[0].clone(), torch.zeros_like(items[0], dtype=torch.int64)]
+        values, indices = accumulate(start, [items, torch.arange(items.shape[0])], body)
+        return values.movedim(0, dim).to(self.dtype), indices.movedim(0, dim)
+
+    return function
+
+
+def _beats_or_nan(compare: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
+    return lambda item, best: compare(item, best)
+
+
+DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
+    aten.cumprod.default: cumprod,
+    aten.cummax.default: _extreme(torch.ge),
+    aten.cummin.default: _extreme(torch.le),
+}

@@ -1,0 +1,71 @@
+"""Passes that make the graph smaller without changing one bit of what it computes.
+
+onnxscript's own optimiser is not called whole: its rewrite rules take most of its time, and its no-op rules match
+constants with a tolerance, so that `x + 1e-8` and `x * 1.000001` disappear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import onnx_ir as ir
+import onnx_ir.passes.common as common
+import torch
+from onnxscript.optimizer import fold_constants_ir
+
+from torchferry.translate.exporter import silent
+
+FOLDED_INPUT = 8192  # elements; larger constants are weights, and folding them makes copies
+FOLDED_OUTPUT = 65536
+# Evaluated in pure Python by onnx's reference, element by element: minutes for one image.
+SLOW_TO_FOLD = {"Resize", "Upsample", "Conv", "ConvTranspose", "GridSample", "RoiAlign", "Loop", "Scan", "LSTM", "GRU", "RNN"}
+
+
+def optimise(model: ir.Model) -> None:
+    """Inline, fold what is constant, share what is equal and drop what is unused, in place."""
+    with silent():
+        common.InlinePass()(model)
+        for _ in range(2):
+            changed = _fold(model)
+            common.RemoveUnusedNodesPass()(model)
+            if not changed:
+                break
+        common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
+        common.LiftSubgraphInitializersToMainGraphPass()(model)
+        share_weights(model)
+        common.DeduplicateInitializersPass(size_limit=1024)(model)
+        common.CommonSubexpressionEliminationPass()(model)
+        common.IdentityEliminationPass()(model)
+        common.RemoveUnusedNodesPass()(model)
+        common.RemoveUnusedFunctionsPass()(model)
+        common.RemoveUnusedOpsetsPass()(model)
+
+
+def share_weights(model: ir.Model) -> None:
+    """Let initializers that are the same memory be one: tied weights are stored once."""
+    first: dict[Hashable, ir.Value] = {}
+    for name, value in list(model.graph.initializers.items()):
+        key = _memory(value)
+        if key is None or value.is_graph_output():
+            continue
+        kept = first.setdefault(key, value)
+        if kept is not value:
+            value.replace_all_uses_with(kept)
+            del model.graph.initializers[name]
+
+
+def _memory(value: ir.Value) -> Hashable:
+    raw = getattr(value.const_value, "raw", None)
+    if not isinstance(raw, torch.Tensor) or raw.numel() == 0:
+        return None
+    return (raw.data_ptr(), raw.dtype, tuple(raw.shape), raw.stride())
+
+
+def _fold(model: ir.Model) -> bool:
+    result = fold_constants_ir(
+        model,
+        input_size_limit=FOLDED_INPUT,
+        output_size_limit=FOLDED_OUTPUT,
+        should_fold=lambda node: False if node.op_type in SLOW_TO_FOLD else None,
+    )
+    return bool(result.modified)

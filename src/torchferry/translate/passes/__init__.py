@@ -1,0 +1,28 @@
+"""Graph passes that an Edit may ask for by name: `Edit("translate", "<name>", params)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from torchferry.errors import UsageError, did_you_mean
+from torchferry.records import Edit, Facts
+
+Pass = Callable[[ir.Model, Facts], None]
+
+PASSES: Mapping[str, Pass] = {}
+
+
+def apply(model: ir.Model, edits: Sequence[Edit]) -> dict[str, Any]:
+    """Carry out the edits in order, in place; return what a session must set, as `session` edits say."""
+    settings: dict[str, Any] = {}
+    for edit in edits:
+        if edit.name == "session":  # {"disabled": [...]}, {"level": "basic"}: options of ort.session
+            settings.update(edit.params)
+        elif edit.name in PASSES:
+            PASSES[edit.name](model, edit.params)
+        else:
+            raise UsageError(f"no graph pass is called `{edit.name}`{did_you_mean(edit.name, [*PASSES, 'session'])}")
+    return settings

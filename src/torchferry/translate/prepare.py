@@ -1,0 +1,82 @@
+"""A captured program made ready for translation: in operators that have one, functional, with explicit casts.
+
+torch's own `run_decompositions` traces the whole program again, which costs more than all the rest of the translation.
+So a program whose operators can all be translated as they are only has what means nothing at inference taken out.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+
+from torchferry.translate import exporter
+
+aten = torch.ops.aten
+# What computes nothing once gradients and training are gone: the result is the first argument.
+PASSES_THROUGH = {aten.detach.default, aten.detach_.default, aten.alias.default, aten.lift_fresh_copy.default}
+DROPOUTS = {aten.dropout.default, aten.feature_dropout.default, aten.alpha_dropout.default, aten.feature_alpha_dropout.default}
+
+
+def prepare(program: Any, registry: Any, ours: Mapping[Any, Callable[..., Any]]) -> Any:
+    """Return the program in translatable operators; `ours` are decompositions that go before torch's own."""
+    tidy = _tidied(program)
+    if not _as_it_is(tidy, registry, ours):
+        table = {**exporter.decomposition_table(registry), **ours}
+        tidy = exporter.decompose(program, table)
+    return exporter.promote(tidy)
+
+
+def untranslatable(program: Any, registry: Any) -> Iterator[Any]:
+    """Yield every node of a prepared program that has no translation, in its subgraphs too."""
+    for module in program.graph_module.modules():
+        for node in module.graph.nodes:
+            if node.op == "call_function" and not exporter.translatable(node, registry):
+                yield node
+
+
+def _tidied(program: Any) -> Any:
+    """Return a copy of the program whose graph has lost dropouts that are off, detaches and aliases."""
+    graph = copy.deepcopy(program.graph)
+    for node in list(graph.nodes):
+        if node.op == "call_function" and _passes_through(node):
+            node.replace_all_uses_with(node.args[0])
+            graph.erase_node(node)
+    tidy = copy.copy(program)
+    tidy._graph_module = torch.fx.GraphModule(program.graph_module, graph)
+    return tidy
+
+
+def _passes_through(node: Any) -> bool:
+    if node.target in PASSES_THROUGH:
+        return True
+    return node.target in DROPOUTS and len(node.args) == 3 and node.args[2] is False
+
+
+def _as_it_is(program: Any, registry: Any, ours: Mapping[Any, Callable[..., Any]]) -> bool:
+    """Whether every operator has a translation, none writes in place, and nothing is nested."""
+    if sum(1 for _ in program.graph_module.modules()) > 1:
+        return False
+    return all(
+        node.target not in ours and not _writes(node.target) and exporter.translatable(node, registry)
+        for node in program.graph.nodes
+        if node.op == "call_function" and node.target not in _assertions()
+    )
+
+
+def _writes(target: Any) -> bool:
+    schema = getattr(target, "_schema", None)
+    return bool(schema is not None and schema.is_mutable)
+
+
+def _assertions() -> set[Any]:
+    """Return the operators that only assert: they are dropped before translation."""
+    return {
+        aten.sym_constrain_range_for_size.default,
+        aten._assert_async.default,
+        aten._assert_async.msg,
+        aten._assert_scalar.default,
+        aten._assert_tensor_metadata.default,
+    }

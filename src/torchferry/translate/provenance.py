@@ -1,0 +1,44 @@
+"""The map from the file's node and value names back to the user's source, kept apart from the file: optimisers lose it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import onnx_ir as ir
+
+from torchferry.records import Location
+from torchferry.translate import source
+
+STACK = "pkg.torch.onnx.stack_trace"
+NOWHERE = Location()
+
+
+def provenance(model: ir.Model, prefix: str) -> dict[str, Location]:
+    """Return where each node and each value of the graph comes from; those without a line borrow a neighbour's."""
+    found = {node: _place(node, prefix) for node in ir.traversal.RecursiveGraphIterator(model.graph)}
+    places: dict[str, Location] = {}
+    for node, place in found.items():
+        if place.line is None:
+            near = next((found[other] for other in _neighbours(node) if found.get(other, NOWHERE).line), place)
+            place = replace(near, op=place.op or near.op)
+        named = replace(place, onnx_node=node.name)
+        places[str(node.name)] = named
+        places.update({str(value.name): named for value in node.outputs if value.name})
+    return places
+
+
+def _place(node: ir.Node, prefix: str) -> Location:
+    if (made_by := node.meta.get("node")) is not None:
+        return source.location(made_by, prefix)
+    file, line = source.user_frame(node.metadata_props.get(STACK, ""))
+    return Location(file=file, line=line)
+
+
+def _neighbours(node: ir.Node) -> Iterator[ir.Node]:
+    """Yield consumers, then producers: a shape computation belongs to what uses it."""
+    for value in node.outputs:
+        yield from value.consumers()
+    for given in node.inputs:
+        if given is not None and (producer := given.producer()) is not None:
+            yield producer

@@ -1,0 +1,87 @@
+"""Operators that users add: a decomposition in torch, an onnxscript function, or a node of a custom ONNX domain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from torchferry.errors import UsageError
+
+_decompositions: dict[Any, Callable[..., Any]] = {}
+_translations: dict[Any, Callable[..., Any]] = {}
+
+
+def register_op(
+    name: str,
+    *,
+    decomposition: Callable[..., Any] | None = None,
+    translation: Callable[..., Any] | None = None,
+    domain: str | None = None,
+    op_type: str | None = None,
+) -> None:
+    """Tell torchferry how to convert `name` ("mylib::op" or "mylib::op.overload"); exactly one way is given.
+
+    `decomposition`: a function of the same arguments in plain torch operators.
+    `translation`: a function of the same arguments in ONNX operators (onnxscript's `opset18`, or an onnxscript function).
+    `domain`: the operator becomes one node `domain::op_type` with the tensors as inputs and the rest as attributes; the
+    runtime needs the library that implements it.
+    """
+    ways = [way for way in (decomposition, translation, domain) if way is not None]
+    if len(ways) != 1:
+        raise UsageError(f"register_op({name!r}) takes exactly one of `decomposition`, `translation` and `domain`")
+    target = _overload(name)
+    forget_op(name)
+    if decomposition is not None:
+        _decompositions[target] = decomposition
+    else:
+        _translations[target] = translation if translation is not None else _custom_node(target, str(domain), op_type)
+
+
+def forget_op(name: str) -> None:
+    """Take back what `register_op` was told about `name`."""
+    target = _overload(name)
+    _decompositions.pop(target, None)
+    _translations.pop(target, None)
+
+
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """Return the decompositions that users registered."""
+    return dict(_decompositions)
+
+
+def translations() -> dict[Any, Callable[..., Any]]:
+    """Return the translations that users registered."""
+    return dict(_translations)
+
+
+def _overload(name: str) -> Any:
+    namespace, found, rest = name.partition("::")
+    operator, _, overload = rest.partition(".")
+    packet = getattr(getattr(torch.ops, namespace), operator, None) if found else None
+    if packet is None:
+        raise UsageError(f"torch knows no operator `{name}`; write it as `namespace::name`, and import its library first")
+    chosen = getattr(packet, overload or "default", None)
+    if chosen is None:
+        raise UsageError(f"`{name}` has no overload `{overload or 'default'}`; it has {', '.join(packet.overloads())}")
+    return chosen
+
+
+def _custom_node(target: Any, domain: str, op_type: str | None) -> Callable[..., Any]:
+    """Return a translation to one node of a custom domain, shaped by the operator's schema."""
+    from onnxscript.values import Opset
+
+    schema = target._schema
+    operator = op_type or "".join(part.capitalize() for part in schema.name.partition("::")[2].split("_"))
+    tensors = {a.name for a in schema.arguments if "Tensor" in str(a.type)}
+
+    def translation(*args: Any, **kwargs: Any) -> Any:
+        given = {**dict(zip([a.name for a in schema.arguments], args, strict=False)), **kwargs}
+        inputs = [value for name, value in given.items() if name in tensors]
+        attributes = {name: value for name, value in given.items() if name not in tensors and value is not None}
+        outputs = len(schema.returns)
+        return getattr(Opset(domain, 1), operator)(*inputs, **attributes, **({"_outputs": outputs} if outputs > 1 else {}))
+
+    translation.__name__ = operator
+    return translation

@@ -1,0 +1,86 @@
+"""The user's own line behind a node: file, line, module path and operator, read from what torch.export kept."""
+
+from __future__ import annotations
+
+import re
+import site
+import sysconfig
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from torchferry.records import Location
+
+FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+FLAT = "model."  # where stage 1 puts the user's module
+
+
+def location(node: Any, prefix: str = FLAT) -> Location:
+    """Return where the user's source made an fx node."""
+    file, line = user_frame(str(node.meta.get("stack_trace") or ""))
+    return Location(file=file, line=line, module_path=_module_path(node, prefix), op=operator_name(node))
+
+
+def operator_name(node: Any) -> str:
+    """Return the operator as users know it: "aten::cumprod", "mylib::op", or a Python function's name."""
+    target = node.target
+    if getattr(target, "namespace", "") == "prims":  # what a decomposition came down to; the user wrote something else
+        target = node.meta.get("original_aten") or target
+    if isinstance(target, torch._ops.OpOverload):
+        return target.name()
+    return str(getattr(target, "__name__", target))
+
+
+def first_dtype(node: Any) -> str:
+    """Return the dtype of a node's first tensor argument, as text; empty when it has none."""
+    values = [n.meta.get("val") for n in node.all_input_nodes] + [node.meta.get("val")]
+    return next((str(v.dtype).removeprefix("torch.") for v in values if isinstance(v, torch.Tensor)), "")
+
+
+@lru_cache(maxsize=4096)
+def user_frame(stack: str) -> tuple[str | None, int | None]:
+    """Return file and line of the last frame that is the user's; of the last in an installed package if there is none."""
+    frames = [(file, int(line)) for file, line in FRAME.findall(stack) if not _ours(file)]
+    own = [frame for frame in frames if not _installed(frame[0])]
+    return (own or frames or [(None, None)])[-1]
+
+
+def _module_path(node: Any, prefix: str) -> str | None:
+    stack = node.meta.get("nn_module_stack")
+    if not stack:
+        return None
+    path = list(stack.values())[-1][0]
+    return strip(str(path).replace("L['self'].", "").replace("L['self']", ""), prefix) or None
+
+
+def strip(name: str, prefix: str = FLAT) -> str:
+    """Return a state or module name without the place that stage 1 put the user's module in."""
+    return name.removeprefix(prefix) if name != prefix.rstrip(".") else ""
+
+
+def _ours(file: str) -> bool:
+    return file.startswith("<") or any(file.startswith(root) for root in _machinery())
+
+
+def _installed(file: str) -> bool:
+    return any(file.startswith(root) for root in _site_roots())
+
+
+@cache
+def _machinery() -> tuple[str, ...]:
+    """Return the roots of torch and of this package: their frames say nothing about the user's model."""
+    return tuple(f"{root}/" for root in (Path(torch.__file__).parent, Path(__file__).parents[1]))
+
+
+@cache
+def _site_roots() -> tuple[str, ...]:
+    def roots() -> Iterator[str]:
+        yield from site.getsitepackages()
+        yield site.getusersitepackages()
+        yield sysconfig.get_paths()["purelib"]
+        yield sysconfig.get_paths()["stdlib"]
+
+    return tuple({f"{root}/" for root in roots()})

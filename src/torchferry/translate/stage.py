@@ -1,0 +1,91 @@
+"""The steps of the translation in order, and its failures as findings at the user's lines."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+
+from torchferry import releases
+from torchferry.records import Bound, Case, Fault, Finding, Job, Step, Translated
+from torchferry.translate import exporter, names, ops, register, source
+from torchferry.translate.given import given
+from torchferry.translate.opset import fit
+from torchferry.translate.optimise import optimise
+from torchferry.translate.passes import apply
+from torchferry.translate.prepare import prepare, untranslatable
+from torchferry.translate.provenance import provenance
+from torchferry.translate.save import save
+
+
+def translate(case: Case) -> Step:
+    """Return the captured program as a file in the workspace, or every operator that stands in the way."""
+    if case.job.onnx is not None:
+        return given(case.job)
+    bound: Bound = case.value("inputs")
+    program = case.value("capture").program
+    registry = exporter.registry({**ops.translations(), **register.translations()}, ops.complex_translations())
+    ready = prepare(program, registry, {**ops.decompositions(), **register.decompositions()})
+    if missing := list(untranslatable(ready, registry)):
+        return _missing(missing, bound.prefix)
+    try:
+        model = exporter.build(ready, registry)
+    except exporter.TranslationFailed as failed:
+        return _failed(failed, ready, bound.prefix)
+    return _finish(case.job, bound, ready, model)
+
+
+def _finish(job: Job, bound: Bound, program: Any, model: ir.Model) -> Step:
+    """Return the graph, optimised, named and fitted to the target, as a file."""
+    optimise(model)
+    settings = apply(model, job.edits_for("translate"))
+    names.rename(model, program, bound.signature, bound.outputs, bound.prefix)
+    places = provenance(model, bound.prefix)
+    cannot = fit(model, releases.parse(job.target), job.opset, places)
+    if cannot:
+        wanted = f"opset {job.opset or job.target} cannot express the model"
+        return Step("translate", fault=Fault("OpsetCannotExpress", wanted), findings=tuple(cannot))
+    path = (job.workspace or Path(tempfile.mkdtemp(prefix="torchferry-"))) / job.file_name
+    save(model, path)
+    value = Translated(
+        path=path,
+        opset=model.opset_imports[""],
+        inputs=names.specs(model.graph.inputs),
+        outputs=names.specs(model.graph.outputs),
+        provenance=provenance(model, bound.prefix),
+        model=model,
+        settings=settings,
+    )
+    return Step("translate", value=value)
+
+
+def _missing(nodes: list[Any], prefix: str) -> Step:
+    """Return all operators without a translation at once: nobody wants to hear of them one by one."""
+    findings = tuple(_finding(node, prefix) for node in nodes)
+    operators = sorted({str(f.facts["operator"]) for f in findings})
+    return Step("translate", fault=Fault("OperatorWithoutOnnx", ", ".join(operators)), findings=findings)
+
+
+def _finding(node: Any, prefix: str) -> Finding:
+    operator = source.operator_name(node)
+    facts = {"operator": operator, "schema": str(getattr(node.target, "_schema", "")), "dtype": source.first_dtype(node)}
+    namespace = operator.partition("::")[0]
+    if "::" in operator and namespace not in ("aten", "prims", "quantized", "quantized_decomposed"):
+        kind = "custom-operator"
+    elif facts["dtype"].startswith("complex"):
+        kind = "complex-operator"
+    else:
+        kind = "operator-without-onnx"
+    return Finding(kind, source.location(node, prefix), facts)
+
+
+def _failed(failed: exporter.TranslationFailed, program: Any, prefix: str) -> Step:
+    """Return the node on which a translation gave up, with its reason."""
+    node = next((n for n in program.graph.nodes if n.name == failed.node), None)
+    findings = ()
+    if node is not None:
+        facts = {"operator": source.operator_name(node), "reason": failed.reason, "dtype": source.first_dtype(node)}
+        findings = (Finding("operator-refused", source.location(node, prefix), facts),)
+    return Step("translate", fault=Fault.of(failed), findings=findings)

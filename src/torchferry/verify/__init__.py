@@ -1,0 +1,7 @@
+"""Stage 5 of 8 · verify: Translated -> Verified"""
+
+from __future__ import annotations
+
+from torchferry.verify.stage import verify
+
+__all__ = ["verify"]

@@ -1,0 +1,95 @@
+"""Judged trials -> findings: one for each way in which the file is not the model, with the place and the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torchferry.records import Case, Finding
+from torchferry.verify.behaviour import behaviour
+from torchferry.verify.judge import Bench, Judged
+from torchferry.verify.layers import blame_runtime
+from torchferry.verify.locate import locate
+from torchferry.verify.oracle import Character
+from torchferry.verify.shrink import shrink
+from torchferry.verify.source import text
+from torchferry.verify.tape import Tape
+
+
+def findings(case: Case, bench: Bench, judged: Sequence[Judged], habits: Character, tape: Tape) -> tuple[Finding, ...]:
+    """Return what the trials showed, and how the model behaves when called again."""
+    found = [*behaviour(bench, habits, tape)]
+    wrong = [j for j in judged if j.trial.outcome in ("differ", "file-refused")]
+    for failing in _one_of_each(wrong, bench):
+        found.append(_culprit(case, bench, failing, judged))
+    for outcome, kind in (("padding-only", "padding-only"), ("tie-order", "tie-order")):
+        first = next((j for j in judged if j.trial.outcome == outcome), None)
+        if first is not None:
+            found.append(_tie(bench, first) if kind == "tie-order" else Finding(kind, None, facts_of(first, bench)))
+    strange = next((j for j in judged if j.strange and j.trial.outcome == "agree"), None)
+    if strange is not None:
+        found.append(Finding("differs-beyond-range", None, facts_of(strange, bench)))
+    return tuple(found)
+
+
+def _one_of_each(wrong: Sequence[Judged], bench: Bench) -> list[Judged]:
+    """Return the simplest failing trial of each class: at the example's own sizes, and at others."""
+    classes: dict[str, list[Judged]] = {}
+    for failing in wrong:
+        resized = any(failing.trial.sizes.get(n) != s for n, s in bench.sizes.items())
+        classes.setdefault("sizes" if resized else "values", []).append(failing)
+    if "values" in classes and any(j.trial.values in ("example", "random", "given") for j in classes["values"]):
+        classes.pop("sizes", None)  # wrong already without another size
+    return [min(group, key=_weight) for group in classes.values()]
+
+
+def _weight(failing: Judged) -> tuple[int, int, int]:
+    """Order failing trials by how simple they are: plain values, few sizes changed, small ones."""
+    plain = 0 if failing.trial.values in ("example", "random") else 1
+    return plain, len(failing.plan.sizes), sum(failing.trial.sizes.values())
+
+
+def _culprit(case: Case, bench: Bench, failing: Judged, judged: Sequence[Judged]) -> Finding:
+    failing = shrink(bench, failing)
+    facts = facts_of(failing, bench)
+    facts["failing"] = [j.trial.name for j in judged if j.trial.outcome in ("differ", "file-refused")][:8]
+    refused = failing.trial.outcome == "file-refused"
+    if not refused and (blamed := blame_runtime(bench, failing)) is not None:
+        facts.update(optimisers=list(blamed.optimisers), stage="onnxruntime's optimiser", cause="optimiser")
+        return Finding("wrong-only-when-optimised-by-onnxruntime", blamed.location, facts)
+    captured = case.value("capture")
+    culprit = locate(bench, failing, captured.guards if captured else ())
+    if culprit is None:
+        return Finding("file-refuses" if refused else "output-differs", None, {**facts, "cause": "unknown"})
+    place = culprit.location
+    facts.update(cause=culprit.cause, guard=culprit.guard, code=text(place.file, place.line))
+    frozen = culprit.cause in ("guard", "branch-frozen", "loop-unrolled", "size-baked")
+    kind = "size-baked" if frozen and _resized(facts) else "file-refuses" if refused else "output-differs"
+    return Finding(kind, place, facts)
+
+
+def _resized(facts: dict[str, Any]) -> bool:
+    return bool(facts["resized"])
+
+
+def _tie(bench: Bench, first: Judged) -> Finding:
+    sorting = bench.nature.sorting
+    harmless = first.strange
+    return Finding("tie-order-only" if harmless else "tie-order", sorting.location if sorting else None, facts_of(first, bench))
+
+
+def facts_of(judged: Judged, bench: Bench) -> dict[str, Any]:
+    """Return a trial in numbers and names."""
+    worst = judged.trial.differences[0] if judged.trial.differences else None
+    sizes = dict(judged.trial.sizes)
+    return {
+        "trial": judged.trial.name,
+        "sizes": sizes,
+        "example": dict(bench.sizes),
+        "resized": {n: s for n, s in sizes.items() if bench.sizes.get(n) != s},
+        "values": judged.trial.values,
+        "output": worst.output if worst else "",
+        "what": worst.what if worst else "",
+        "words": worst.words if worst else judged.trial.note,
+        "allowed": bench.allowed.because,
+    }

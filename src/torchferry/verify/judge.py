@@ -1,0 +1,203 @@
+"""One trial: both sides run, their outputs are compared, and every innocent reason is looked at before it counts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from torchferry.records import Difference, Fault, Outcome, Tolerance, Trial
+from torchferry.verify.arrays import Array, array, is_float, wide
+from torchferry.verify.compare import compare, wrong
+from torchferry.verify.masks import padding, under_padding
+from torchferry.verify.nature import Nature
+from torchferry.verify.oracle import ill_conditioned
+from torchferry.verify.sides import Call, Sides
+from torchferry.verify.tape import record
+from torchferry.verify.ties import permuted, tied
+from torchferry.verify.trials import STRANGE, Plan
+
+EXTREME = (*STRANGE, "scaled", "large", "big", "tiny", "huge", "denormal")  # values at which a model with weights need not stay finite
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A trial with the arrays it was judged by; `args` is None for one that could not be made."""
+
+    plan: Plan
+    trial: Trial
+    args: Call = ()
+    want: Sequence[Array] = ()
+    got: Sequence[Array] = ()
+    fault: Fault | None = None  # what the file, or eager, raised
+    strange: bool = False  # it shows something, but with an input that the model need not take
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What all trials have in common."""
+
+    sides: Sides
+    allowed: Tolerance
+    nature: Nature
+    sizes: dict[str, int] = field(default_factory=dict)  # of the example
+
+
+def judge(bench: Bench, plan: Plan, args: Call) -> Judged:
+    """Return the outcome of one trial."""
+    began = time.perf_counter()
+    want = bench.sides.eager(args)
+    if isinstance(want, Fault):
+        return _judged(bench, plan, args, "eager-refused", began, fault=want, note=f"{want.type_name}: {_line(want.text)}")
+    got = bench.sides.run(args)
+    if isinstance(got, Fault):
+        words = f"{got.type_name}: {_line(got.text)}"
+        refusal = Difference("", "refused", words, ratio=np.inf)
+        return _judged(bench, plan, args, "file-refused", began, (refusal,), want=want, fault=got, worst=np.inf)
+    return _compared(bench, plan, args, want, got, began)
+
+
+def _compared(bench: Bench, plan: Plan, args: Call, want: list[Array], got: list[Array], began: float) -> Judged:
+    found, worst = differences(bench, want, got)
+    largest = _largest(want, got)
+    if not found:
+        outcome: Outcome = "random" if any(bench.nature.random) else "agree"
+        return _judged(bench, plan, args, outcome, began, want=want, got=got, worst=worst, largest=largest)
+    outcome, note, strange = _weigh(bench, plan, args, want, got, found)
+    return _judged(bench, plan, args, outcome, began, found, want, got, worst=worst, largest=largest, note=note, strange=strange)
+
+
+def differences(bench: Bench, want: Sequence[Array], got: Sequence[Array]) -> tuple[tuple[Difference, ...], float]:
+    """Return what differs, output by output, and the worst ratio to what is allowed."""
+    names = bench.sides.bound.outputs
+    if len(want) != len(got):
+        words = f"{len(got)} outputs, expected {len(want)}"
+        return (Difference("", "count", words, ratio=np.inf),), np.inf
+    found, worst = [], 0.0
+    for n, (w, g) in enumerate(zip(want, got, strict=True)):
+        if bench.nature.random[n] and w.shape == g.shape and w.dtype == g.dtype:
+            continue  # its values are drawn anew at every call
+        difference, ratio = compare(names[n], w, g, bench.allowed)
+        worst = max(worst, ratio)
+        found += [difference] if difference else []
+    return tuple(found), float(worst)
+
+
+def _weigh(
+    bench: Bench, plan: Plan, args: Call, want: list[Array], got: list[Array], found: tuple[Difference, ...]
+) -> tuple[Outcome, str, bool]:
+    """Return what a difference amounts to, with a word on why, and whether the input is one that the model need not take."""
+    if any(d.what in ("count", "shape", "dtype") for d in found):
+        return "differ", "", False
+    module = bench.sides.bound.module
+    if _only_padding(bench, args, want, got):
+        return "padding-only", "the outputs differ only at padded positions", False
+    if _unlike_only_beyond(bench, plan, want, got):
+        return "differ", "eager itself is not finite there", True
+    if not any(_blown(w, g) for w, g in zip(want, got, strict=True)) and ill_conditioned(
+        module, args, want, got, bench.nature.exact
+    ):
+        return "ill-conditioned", "the file is as near to a float64 run as eager is", False
+    if (note := _tie(bench, args, want, got)) is not None:
+        return "tie-order", note, bench.nature.learned or bench.nature.sorts_last
+    return "differ", "", plan.values in STRANGE and _need_not_take(bench, plan, want, got)
+
+
+def _blown(want: Array, got: Array) -> bool:
+    """Return whether the file is NaN where eager is finite: no rounding explains that by itself."""
+    return is_float(want) and bool((np.isfinite(wide(want)) & np.isnan(wide(got))).any())
+
+
+def _need_not_take(bench: Bench, plan: Plan, want: Sequence[Array], got: Sequence[Array]) -> bool:
+    """Return whether NaN or infinity in the inputs is not this model's business.
+
+    It is where eager copes with NaN; where a plain function gives a number for infinity and the file does not; and where
+    the input is one that is added to attention scores, in which minus infinity means "do not look".
+    """
+    if plan.values == "nan":
+        return any(np.isnan(wide(w)).any() for w in want if is_float(w))
+    if plan.only and _is_added_mask(bench, plan.only):
+        return False
+    return bench.nature.learned or not any(_nan_only_in_file(w, g) for w, g in zip(want, got, strict=True))
+
+
+def _nan_only_in_file(want: Array, got: Array) -> bool:
+    return is_float(want) and bool((~np.isnan(wide(want)) & np.isnan(wide(got))).any())
+
+
+def _is_added_mask(bench: Bench, name: str) -> bool:
+    bound = bench.sides.bound
+    example = next(a for s, a in zip(bound.signature.inputs, bound.args, strict=True) if s.name == name)
+    named = any(w in name.lower() for w in ("mask", "bias"))
+    return example.is_floating_point() and bool(example.isinf().any() or (named and example.dim() >= 2))
+
+
+def _only_padding(bench: Bench, args: Call, want: list[Array], got: list[Array]) -> bool:
+    signature = bench.sides.bound.signature
+    names = [s.name for s in signature.inputs]
+    examples = {n: array(a) for n, a in zip(names, bench.sides.bound.args, strict=True)}
+    real = padding(signature, {n: array(a) for n, a in zip(names, args, strict=True)}, examples, bench.nature.roles)
+    if real is None or real.all():
+        return False
+    for w, g in zip(want, got, strict=True):
+        bad = wrong(w, g, bench.allowed)
+        if bad.any():
+            pads = under_padding(real, w)
+            if pads is None or (bad & ~pads).any():
+                return False
+    return True
+
+
+def _unlike_only_beyond(bench: Bench, plan: Plan, want: list[Array], got: list[Array]) -> bool:
+    """Return whether the sides differ only where eager is not finite, for values that a model with weights need not take."""
+    if plan.values not in EXTREME or not bench.nature.learned:
+        return False
+    return all(is_float(w) and not (wrong(w, g, bench.allowed) & np.isfinite(wide(w))).any() for w, g in zip(want, got, strict=True))
+
+
+def _tie(bench: Bench, args: Call, want: list[Array], got: list[Array]) -> str | None:
+    """Return a word on the tie that explains the difference, or None."""
+    if bench.nature.sorting is None:
+        return None
+    for w, g in zip(want, got, strict=True):
+        if wrong(w, g, bench.allowed).any() and not permuted(w, g):
+            return None
+    note = tied(record(bench.sides.bound.module, args, keep=True).notes)
+    return None if note is None else f"equal keys come in another order at {note.location}"
+
+
+def _judged(
+    bench: Bench,
+    plan: Plan,
+    args: Call,
+    outcome: Outcome,
+    began: float,
+    found: tuple[Difference, ...] = (),
+    want: Sequence[Array] = (),
+    got: Sequence[Array] = (),
+    *,
+    fault: Fault | None = None,
+    worst: float = 0.0,
+    largest: float = 0.0,
+    note: str = "",
+    strange: bool = False,
+) -> Judged:
+    sizes = {**bench.sizes, **plan.sizes}
+    shown = outcome if not (strange and outcome == "differ") else "agree"
+    trial = Trial(plan.title, sizes, plan.values, plan.seed, shown, found, worst, largest, time.perf_counter() - began, note)
+    return Judged(plan, trial, args, want, got, fault, strange)
+
+
+def _largest(want: Sequence[Array], got: Sequence[Array]) -> float:
+    apart = 0.0
+    for w, g in zip(want, got, strict=False):
+        if w.shape == g.shape and w.dtype == g.dtype and is_float(w) and w.size:
+            with np.errstate(invalid="ignore"):
+                apart = max(apart, float(np.nanmax(np.nan_to_num(np.abs(wide(w) - wide(g)), nan=0.0, posinf=0.0))))
+    return apart
+
+
+def _line(text: str) -> str:
+    return text.strip().split("\n", 1)[0][:300]

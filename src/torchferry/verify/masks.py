@@ -1,0 +1,52 @@
+"""Which positions of an output lie under padding, where a token mask is among the inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from torchferry.records import Signature
+from torchferry.verify.arrays import Array
+
+MASK_WORDS = ("mask", "pad")
+
+
+def padding(signature: Signature, feeds: Mapping[str, Array], examples: Mapping[str, Array], roles: Mapping[str, str]) -> Array | None:
+    """Return where tokens are real, as booleans of (batch, length), or None when no input is a token mask."""
+    for spec in signature.inputs:
+        values = feeds.get(spec.name)
+        if values is None or values.ndim != 2 or not is_mask(spec.name, examples[spec.name], roles):
+            continue
+        on = values != 0
+        return ~on if marks_padding(spec.name, examples[spec.name]) else on
+    return None
+
+
+def is_mask(name: str, example: Array, roles: Mapping[str, str]) -> bool:
+    """Return whether an input says which tokens count: by the role that it was given, else by name and values."""
+    if name in roles:
+        return roles[name] == "mask"
+    named = any(w in name.lower() for w in MASK_WORDS)
+    return named and example.dtype.kind in "biu" and bool(np.isin(example, (0, 1)).all())
+
+
+def marks_padding(name: str, example: Array) -> bool:
+    """Return whether a mask is true at padding (as in torch.nn) rather than at tokens (as in transformers)."""
+    if "pad" in name.lower() and "attention" not in name.lower():
+        return bool((example == 0).mean() >= 0.5) if example.size else True
+    return bool(example.dtype.kind == "b" and not example.any())
+
+
+def under_padding(real: Array, output: Array) -> Array | None:
+    """Return where an output stands for padding, or None when it has no axis of the mask's.
+
+    An output without the length axis stands for padding only where its whole row does: a pooled row that is wrong is wrong.
+    """
+    if output.ndim >= 1 and output.shape[:1] == real.shape[:1]:
+        if output.ndim >= 2 and output.shape[:2] == real.shape:
+            pads = ~real
+        else:
+            pads = ~real.any(axis=1)
+        return np.broadcast_to(pads.reshape(pads.shape + (1,) * (output.ndim - pads.ndim)), output.shape)
+    return None

@@ -1,0 +1,49 @@
+"""What kind of model this is, as far as judging it goes: learned or a plain function, exact, sorting, random."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from torchferry.verify.tape import Note
+from torchferry.verify.ties import SORTING, sorts
+
+# ops whose result is the same number on every machine: exactly rounded, or no arithmetic at all
+_EXACT = frozenset(
+    "add sub mul div neg abs floor ceil round trunc fmod remainder floor_divide sign relu clamp clamp_min clamp_max maximum minimum "
+    "max min amax amin eq ne lt le gt ge where logical_and logical_or logical_not bitwise_and bitwise_or bitwise_not bitwise_xor "
+    "__rshift__ __lshift__ bitwise_right_shift bitwise_left_shift _to_copy to view _unsafe_view reshape expand permute transpose t "
+    "slice select index gather scatter index_select cat stack split chunk unbind unsqueeze squeeze clone copy_ detach arange full "
+    "full_like zeros ones zeros_like ones_like empty fill_ masked_fill sort topk argmax argmin argsort cumsum_int embedding flip roll "
+    "repeat constant_pad_nd lift_fresh lift_fresh_copy alias as_strided scalar_tensor rsub sqrt reciprocal isnan isinf nonzero tril "
+    "triu bucketize searchsorted add_ sub_ mul_ div_ _local_scalar_dense".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Nature:
+    """What judging needs to know of a model."""
+
+    learned: bool  # it has weights; without any it is a plain function whose behaviour at NaN and ties is its meaning
+    exact: bool  # every op is exactly rounded: there is one right answer
+    sorting: Note | None  # the first op that picks among equals
+    sorts_last: bool  # and that op's answer is the model's
+    random: tuple[bool, ...]  # which outputs are drawn anew at every call
+    roles: Mapping[str, str] = field(default_factory=dict)
+
+
+def nature(module: torch.nn.Module, notes: Sequence[Note], random: tuple[bool, ...], roles: Mapping[str, str]) -> Nature:
+    """Return what kind of model this is, from its parameters and from what eager was seen to do."""
+    learned = any(p.numel() > 0 for p in module.parameters())
+    exact = all(n.location.op in _EXACT for n in notes)
+    return Nature(learned, exact, sorts(notes), _sorts_last(notes), random, roles)
+
+
+def _sorts_last(notes: Sequence[Note]) -> bool:
+    """Return whether nothing but a change of view or dtype follows the last op that sorts."""
+    after = [n.location.op for n in notes]
+    while after and after[-1] in ("view", "detach", "clone", "alias", "_to_copy", "squeeze", "unsqueeze", "select", "slice", "permute", "t"):
+        after.pop()
+    return bool(after) and after[-1] in SORTING

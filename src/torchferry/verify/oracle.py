@@ -1,0 +1,146 @@
+"""What the eager module says of itself: whether it draws random numbers, keeps state, or is ill-conditioned here."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from torchferry import eager
+from torchferry.verify.arrays import Array, arrays, is_float, wide
+
+NUDGES = 6  # perturbed runs that show how much rounding alone can move an output
+FACTOR = 2.0  # the file may be this much further from float64 than eager is
+SPREAD = 8.0  # and this much more than what nudging the inputs by one unit in the last place does
+
+
+@dataclass(frozen=True, slots=True)
+class Character:
+    """How the module behaves when called again: which outputs are random, and which change by state."""
+
+    random: tuple[bool, ...]
+    stateful: tuple[bool, ...]
+
+    @property
+    def plain(self) -> bool:
+        """Whether the module is a function of its inputs."""
+        return not any(self.random) and not any(self.stateful)
+
+
+def character(module: torch.nn.Module, calls: Sequence[tuple[Any, ...]]) -> Character:
+    """Return which outputs differ with another seed, and which differ when a call comes second on one instance.
+
+    Several calls are looked at: state that starts at zero and adds up inputs does not show with inputs of zero.
+    """
+    random: list[bool] = []
+    stateful: list[bool] = []
+    for args in calls:
+        first = arrays(eager.call(eager.fresh(module), args, seed=0))
+        other = arrays(eager.call(eager.fresh(module), args, seed=1))
+        twin = eager.fresh(module)
+        eager.call(twin, args, seed=0)
+        second = arrays(eager.call(twin, args, seed=0))
+        drawn = [not same(a, b) for a, b in zip(first, other, strict=True)]
+        changed = [not same(a, b) for a, b in zip(first, second, strict=True)]
+        random = [r or d for r, d in zip(random or drawn, drawn, strict=True)]
+        stateful = [s or c for s, c in zip(stateful or changed, changed, strict=True)]
+    return Character(tuple(random), tuple(s and not r for s, r in zip(stateful, random, strict=True)))
+
+
+def same(one: Array, two: Array) -> bool:
+    """Return whether two arrays are equal to the last bit but for the noise of threads."""
+    if one.shape != two.shape or one.dtype != two.dtype:
+        return False
+    if not is_float(one):
+        return bool((one == two).all())
+    return bool(np.allclose(wide(one), wide(two), rtol=1e-5, atol=1e-6, equal_nan=True))
+
+
+def in_float64(module: torch.nn.Module, args: tuple[Any, ...]) -> list[Array] | None:
+    """Return the outputs computed in float64, or None where the model does not run in it."""
+    try:
+        double = eager.fresh(module)
+        if double is module:  # it could not be copied, and must not be converted
+            return None
+        if any(p is q for p, q in zip(double.parameters(), module.parameters(), strict=False)):
+            double = copy.deepcopy(double)  # a large model shares its weights with its copies
+        double = double.double()
+        widened = tuple(a.double() if a.is_floating_point() else a for a in args)
+        return [wide(o) if is_float(o) else o for o in arrays(eager.call(double, widened))]
+    except Exception:  # a model that insists on float32 somewhere cannot be asked
+        return None
+
+
+def spread(module: torch.nn.Module, args: tuple[Any, ...], want: list[Array]) -> list[Array]:
+    """Return how far each number moves when the inputs, and the weights, move by one unit in the last place."""
+    moved = [np.zeros(w.shape) for w in want]
+    for seed in range(NUDGES):
+        for n, got in enumerate(_nudged(module, args, seed)):
+            if got.shape == want[n].shape:
+                with np.errstate(invalid="ignore"):
+                    apart = np.abs(wide(got) - wide(want[n]))
+                moved[n] = np.fmax(moved[n], apart)
+    return moved
+
+
+def _nudged(module: torch.nn.Module, args: tuple[Any, ...], seed: int) -> list[Array]:
+    generator = torch.Generator().manual_seed(seed)
+    twin = eager.fresh(module)
+    if eager.weight_bytes(module) <= eager.WHOLE_COPY_BYTES and twin is not module:
+        with torch.no_grad():
+            for weight in twin.parameters():
+                weight.copy_(_nudge(weight, generator))
+    try:
+        return arrays(eager.call(twin, tuple(_nudge(a, generator) for a in args)))
+    except Exception:  # an input at the very edge of what the model takes
+        return []
+
+
+def _nudge(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    if not tensor.is_floating_point():
+        return tensor
+    signs = torch.randint(-1, 2, tensor.shape, generator=generator).to(tensor.dtype)
+    return tensor * (1 + signs * torch.finfo(tensor.dtype).eps)
+
+
+def ill_conditioned(module: torch.nn.Module, args: tuple[Any, ...], want: list[Array], got: list[Array], exact: bool) -> bool:
+    """Return whether rounding alone explains every difference: the file is as near to the truth as eager is.
+
+    `exact` says that every op of the model is exactly rounded, so that no two right answers exist.
+    """
+    truth = in_float64(module, args)
+    moved = None if exact else spread(module, args, want)
+    for n, (w, g) in enumerate(zip(want, got, strict=True)):
+        if w.shape != g.shape or w.dtype != g.dtype:
+            return False
+        if not _explained(wide(w), wide(g), None if truth is None else truth[n], None if moved is None else moved[n], is_float(w)):
+            return False
+    return True
+
+
+def _explained(want: Array, got: Array, truth: Array | None, moved: Array | None, floats: bool) -> bool:
+    if floats and not (np.isfinite(want) == np.isfinite(got)).all():
+        return _explained_beyond_range(want, got, truth)
+    with np.errstate(invalid="ignore"):
+        far = np.nan_to_num(np.abs(got - want), nan=0.0)
+        slack = 1e-5 + 1.3e-6 * np.nan_to_num(np.abs(want), nan=0.0, posinf=0.0, neginf=0.0)
+        allowed = slack if moved is None else slack + SPREAD * np.nan_to_num(moved)
+        if truth is not None and truth.shape == want.shape:
+            own = np.nan_to_num(np.abs(want - wide(truth)), nan=0.0)
+            nearer = np.nan_to_num(np.abs(got - wide(truth)), nan=np.inf) <= FACTOR * own + slack
+            return bool((nearer | (far <= allowed)).all())
+    return bool((far <= allowed).all())
+
+
+def _explained_beyond_range(want: Array, got: Array, truth: Array | None) -> bool:
+    """Return whether infinities stand elsewhere only because the true values lie at the edge of the range."""
+    if truth is None or truth.shape != want.shape:
+        return False
+    edge = np.finfo(np.float32).max
+    unlike = np.isfinite(want) != np.isfinite(got)
+    with np.errstate(invalid="ignore"):
+        return bool((np.isfinite(truth[unlike]) & (np.abs(truth[unlike]) > edge / 4)).all())

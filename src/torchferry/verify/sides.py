@@ -1,0 +1,71 @@
+"""The two sides of a comparison: the eager module, always as a fresh copy, and the file, in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from torchferry import eager
+from torchferry.ort import Worker
+from torchferry.records import Bound, Fault, Translated
+from torchferry.verify.arrays import Array, array, arrays
+
+Call = tuple[torch.Tensor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The eager module and the file, with their names brought into one order."""
+
+    bound: Bound
+    file: Translated
+    worker: Worker
+    session: str  # the worker's key for the file at onnxruntime's default level
+    order: tuple[int, ...]  # for each eager output, which of the file's outputs it is compared with
+
+    def eager(self, args: Call, *, seed: int = 0) -> list[Array] | Fault:
+        """Return what a fresh copy of the module gives, or what it raised."""
+        try:
+            return arrays(eager.call(eager.fresh(self.bound.module), args, seed=seed))
+        except Exception as error:  # the user's forward may refuse an input in any way it likes
+            return Fault.of(error)
+
+    def run(self, args: Call, session: str | None = None) -> list[Array] | Fault:
+        """Return what the file gives, in eager's order, or what stopped it."""
+        got = self.worker.run(session or self.session, self.feeds(args))
+        return got if isinstance(got, Fault) else [got[i] for i in self.order if i < len(got)]
+
+    def feeds(self, args: Call) -> dict[str, Array]:
+        """Return the arrays that the file takes; an input that the exporter dropped as unused is left out."""
+        taken = {s.name for s in self.file.inputs}
+        named = {s.name: array(a) for s, a in zip(self.bound.signature.inputs, args, strict=True)}
+        return {n: a for n, a in named.items() if n in taken} if taken else named
+
+
+def open_sides(bound: Bound, file: Translated, worker: Worker) -> Sides | Fault:
+    """Return both sides, ready to run, or why onnxruntime does not take the file."""
+    key = worker.open(file.path, **session_options(file.settings))
+    if isinstance(key, Fault):
+        return key
+    return Sides(bound, file, worker, key, output_order(bound.outputs, [o.name for o in file.outputs]))
+
+
+def session_options(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of a file's settings that a session takes."""
+    return {k: v for k, v in settings.items() if k in ("level", "disabled", "config")}
+
+
+def output_order(wanted: Sequence[str], given: Sequence[str]) -> tuple[int, ...]:
+    """Return where each wanted output stands in the file: by name where the names are the same, else by position."""
+    if set(wanted) == set(given) and len(set(given)) == len(given):
+        return tuple(list(given).index(n) for n in wanted)
+    return tuple(range(len(given)))
+
+
+def path_of(file: Translated) -> Path:
+    """Return the file's path."""
+    return Path(file.path)

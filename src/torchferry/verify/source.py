@@ -1,0 +1,135 @@
+"""The user's source around a line: the `if` or loop that it stands in, and where a number used there was computed."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+from pathlib import Path
+
+
+
+@lru_cache(maxsize=64)
+def _tree(file: str) -> ast.Module | None:
+    try:
+        return ast.parse(Path(file).read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, ValueError):
+        return None
+
+
+def text(file: str | None, line: int | None) -> str:
+    """Return a line of a file without its indentation, or nothing."""
+    if not file or not line:
+        return ""
+    try:
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return ""
+    return lines[line - 1].strip() if line <= len(lines) else ""
+
+
+def branch(file: str, one: int, other: int) -> tuple[int, str] | None:
+    """Return the line and kind ("branch" or "loop") of the innermost `if` or loop that decides between two lines."""
+    tree = _tree(file)
+    if tree is None:
+        return None
+    found: list[tuple[int, int, str]] = []
+    for node in ast.walk(tree):
+        kind = "loop" if isinstance(node, ast.For | ast.While) else "branch" if isinstance(node, ast.If) else ""
+        if kind and any(_spans(node, line) and line != node.lineno for line in (one, other)):
+            found.append((_length(node), node.lineno, kind))
+        if isinstance(node, ast.IfExp | ast.ListComp | ast.GeneratorExp) and any(_spans(node, line) for line in (one, other)):
+            found.append((_length(node), node.lineno, "branch" if isinstance(node, ast.IfExp) else "loop"))
+    if not found:
+        return _early_return(tree, one, other)
+    return min(found)[1:]
+
+
+def _early_return(tree: ast.Module, one: int, other: int) -> tuple[int, str] | None:
+    """Return the `if` that both lines follow in one function and that leaves it or skips it, nearest to the earlier line."""
+    last = min(one, other)
+    function = _function(tree, last)
+    if function is None:
+        return None
+    ifs = [n.lineno for n in ast.walk(function) if isinstance(n, ast.If) and n.lineno <= last]
+    return (max(ifs), "branch") if ifs else None
+
+
+def number_origin(file: str, line: int) -> int:
+    """Return the line on which a Python number that this line uses was taken from a size or value; else the line itself."""
+    tree = _tree(file)
+    function = _function(tree, line) if tree is not None else None
+    if function is None:
+        return line
+    here = [s for s in ast.walk(function) if isinstance(s, ast.stmt) and _spans(s, line)]
+    statement = min(here, key=_length, default=None)
+    if statement is None or _reads_size(statement):
+        return line
+    names = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
+    for _ in range(3):  # a number may pass through a few names
+        for earlier in sorted(_assignments(function, line), key=lambda s: -s.lineno):
+            targets = {n.id for t in _targets(earlier) for n in ast.walk(t) if isinstance(n, ast.Name)}
+            if targets & names and _reads_size(earlier):
+                return earlier.lineno
+        more = {
+            n.id
+            for s in _assignments(function, line)
+            if {t.id for x in _targets(s) for t in ast.walk(x) if isinstance(t, ast.Name)} & names
+            for n in ast.walk(s)
+            if isinstance(n, ast.Name)
+        }
+        if more <= names:
+            break
+        names |= more
+    return line
+
+
+def attribute_line(file: str, name: str) -> int | None:
+    """Return the line of a method, other than `__init__`, that writes `self.<name>`: by assignment or an in-place method."""
+    tree = _tree(file)
+    for function in ast.walk(tree) if tree is not None else ():
+        if not isinstance(function, ast.FunctionDef) or function.name == "__init__":
+            continue
+        for node in ast.walk(function):
+            if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Store):
+                return node.lineno
+            called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+            if called and (node.func.attr.endswith("_") or node.func.attr in ("append", "update", "extend", "pop")):
+                if any(isinstance(n, ast.Attribute) and n.attr == name for n in ast.walk(node.func.value)):
+                    return node.lineno
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+                if any(isinstance(n, ast.Attribute) and n.attr == name for n in ast.walk(node.value)):
+                    return node.lineno
+    return None
+
+
+def _function(tree: ast.Module, line: int) -> ast.FunctionDef | None:
+    around = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and _spans(n, line)]
+    return min(around, key=_length, default=None)
+
+
+def _assignments(function: ast.FunctionDef, before: int) -> list[ast.stmt]:
+    return [s for s in ast.walk(function) if isinstance(s, ast.Assign | ast.AugAssign | ast.AnnAssign) and s.lineno < before]
+
+
+def _targets(statement: ast.stmt) -> list[ast.expr]:
+    if isinstance(statement, ast.Assign):
+        return statement.targets
+    return [statement.target] if isinstance(statement, ast.AugAssign | ast.AnnAssign) else []
+
+
+def _reads_size(statement: ast.AST) -> bool:
+    """Return whether a statement takes a number out of a shape, a length or a tensor's value."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Attribute) and node.attr in ("shape", "size", "item", "tolist", "numel"):
+            return True
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("len", "int", "float", "bool"):
+            return True
+    return False
+
+
+def _spans(node: ast.AST, line: int) -> bool:
+    return bool(getattr(node, "lineno", 0) <= line <= (getattr(node, "end_lineno", None) or 0))
+
+
+def _length(node: ast.AST) -> int:
+    return int((getattr(node, "end_lineno", None) or 0) - getattr(node, "lineno", 0))

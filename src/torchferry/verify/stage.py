@@ -1,0 +1,99 @@
+"""The stage: the file is run beside the eager model over sizes and values, and what differs is found, named and kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import torch
+
+from torchferry import eager
+from torchferry.ort import Worker
+from torchferry.progress import Event, tell
+from torchferry.records import Bound, Case, Fault, Finding, Step, Verified
+from torchferry.verify.findings import findings
+from torchferry.verify.judge import Bench, Judged, judge
+from torchferry.verify.nature import nature
+from torchferry.verify.oracle import character
+from torchferry.verify.sides import Sides, open_sides
+from torchferry.verify.tape import record
+from torchferry.verify.tolerance import derive
+from torchferry.verify.trials import ESSENTIAL, cost, example_sizes, plans
+
+SHORTEST = 3.0  # seconds that trials may always take, if the essential ones are quick
+LARGE = 256 * 2**20  # bytes of weights above which only the essential trials run unless a budget was asked for
+
+
+def verify(case: Case) -> Step:
+    """Return how the file compares with the eager model, and a finding for each way in which it differs."""
+    bound, file = case.value("inputs"), case.value("translate")
+    with Worker(time_limit=case.job.budget.time_limit) as worker:
+        sides = open_sides(bound, file, worker)
+        if isinstance(sides, Fault):
+            return Step("verify", fault=sides, findings=(Finding("file-not-loaded", None, {"error": sides.text}),))
+        return _verified(case, sides)
+
+
+def _verified(case: Case, sides: Sides) -> Step:
+    bound: Bound = sides.bound
+    tape = record(eager.fresh(bound.module), bound.args, prefix=bound.prefix)
+    if tape.error is not None:
+        return Step("verify", fault=Fault.of(tape.error))
+    habits = character(bound.module, _calls(bound))
+    kind = nature(bound.module, tape.notes, habits.random, bound.roles)
+    bench = Bench(sides, derive(tape.notes), kind, example_sizes(bound))
+    judged = tuple(_trials(case, bench))
+    verified = Verified(tuple(j.trial for j in judged), bench.allowed, _ranges(judged, bench.sizes))
+    return Step("verify", verified, findings=findings(case, bench, judged, habits, tape))
+
+
+def _calls(bound: Bound) -> list[tuple[torch.Tensor, ...]]:
+    """Return the calls by which the model's behaviour is told: the example, and another of the same sizes if eager takes it."""
+    if eager.weight_bytes(bound.module) > LARGE:
+        return [bound.args]
+    try:
+        other = bound.vary({}, "random", 1)
+        eager.call(eager.fresh(bound.module), other)
+    except Exception:  # no other call can be made, or the user's forward refuses it in its own way
+        return [bound.args]
+    return [bound.args, other]
+
+
+def _trials(case: Case, bench: Bench) -> Iterator[Judged]:
+    """Yield the trials that the budget has room for; those that no call can be made of do not count."""
+    budget, began, done = case.job.budget, time.perf_counter(), 0
+    limit = _seconds(case)
+    captured = case.value("capture")
+    slowest = 0.0
+    for plan in plans(bench.sides.bound, captured.guards if captured else (), budget.seed):
+        spent = time.perf_counter() - began
+        if done >= budget.trials or (done >= ESSENTIAL and spent > limit):
+            return
+        try:
+            args = plan.args(bench.sides.bound)
+        except ValueError:  # no such call can be made of this model
+            continue
+        if done >= 2 and slowest * cost(plan, args, bench.sides.bound) > max(limit - spent, 2 * slowest):
+            continue
+        found = judge(bench, plan, args)
+        if plan.given is bench.sides.bound.args:
+            slowest = found.trial.seconds
+        done += 1
+        tell(Event("tick", "verify", plan.title, found.trial.seconds, done, budget.trials))
+        yield found
+
+
+def _seconds(case: Case) -> float:
+    """Return how long the trials may take: as asked, else about as long as the export took."""
+    if case.job.budget.seconds is not None:
+        return case.job.budget.seconds
+    if eager.weight_bytes(case.value("inputs").module) > LARGE:
+        return 0.0
+    return max(SHORTEST, sum(s.seconds for s in case.steps))
+
+
+def _ranges(judged: tuple[Judged, ...], sizes: dict[str, int]) -> dict[str, tuple[int, int | None]]:
+    """Return, for each dim, the smallest and largest size at which the file was seen to agree."""
+    good = [j.trial.sizes for j in judged if j.trial.outcome not in ("differ", "file-refused", "eager-refused")]
+    return {n: (min(g[n] for g in good), max(g[n] for g in good)) for n in sizes if good}
+

@@ -1,0 +1,138 @@
+"""What eager did, op by op: names, the user's lines, module paths and, on request, the values that came out."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from torchferry import eager
+from torchferry.records import Location
+from torchferry.verify.arrays import Array, array
+
+_TORCH = str(Path(torch.__file__).parent)
+_OURS = str(Path(eager.__file__).parent)
+_LIBRARIES = tuple({sysconfig.get_paths()[k] for k in ("purelib", "platlib", "stdlib", "platstdlib")})
+MOST_VALUES = 2**22  # values larger than this are not kept: they would fill the memory and tell nothing new
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One op that eager ran."""
+
+    op: str  # "aten.add.Tensor"
+    location: Location
+    dtypes: tuple[str, ...]
+    terms: int  # how many numbers went into one number of the output, for ops that add up
+    values: tuple[Array, ...] = ()
+    writes: bool = False  # it changed one of its arguments in place
+    reads: tuple[int, ...] = ()  # ids of the tensors it took, to see whether a parameter or buffer was among them
+    draws: bool = False  # it takes random numbers from torch's generator
+
+
+@dataclass(slots=True)
+class Tape:
+    """All ops of one call, in order, and what the call returned or raised."""
+
+    notes: list[Note] = field(default_factory=list)
+    outputs: tuple[torch.Tensor, ...] = ()
+    error: Exception | None = None
+
+
+def record(module: torch.nn.Module, args: tuple[Any, ...], *, keep: bool = False, prefix: str = "", seed: int = 0) -> Tape:
+    """Return the tape of one eager call; with `keep`, the values of every op are on it."""
+    tape = Tape()
+    names = {id(m): n.removeprefix(prefix.rstrip(".")).lstrip(".") for n, m in module.named_modules()}
+    try:
+        with _Recorder(tape, names, keep):
+            tape.outputs = eager.call(module, args, seed=seed)
+    except Exception as error:  # whatever the user's forward raises is told on the tape, not to our caller
+        tape.error = error
+    return tape
+
+
+class _Recorder(TorchDispatchMode):
+    def __init__(self, tape: Tape, names: dict[int, str], keep: bool) -> None:
+        super().__init__()
+        self.tape, self.names, self.keep = tape, names, keep
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        results = [o for o in (out if isinstance(out, tuple | list) else (out,)) if isinstance(o, torch.Tensor)]
+        taken = [a for a in args if isinstance(a, torch.Tensor)]
+        place = _place(sys._getframe(1), self.names)
+        if place.file is None:  # our own clones before the call
+            return out
+        results, taken = [[t for t in tensors if not t.is_nested] for tensors in (results, taken)]
+        values = tuple(array(r).copy() for r in results if r.numel() <= MOST_VALUES) if self.keep else ()
+        dtypes = tuple(str(r.dtype).removeprefix("torch.") for r in results)
+        self.tape.notes.append(
+            Note(
+                str(func),
+                Location(place.file, place.line, place.module_path, str(func).removeprefix("aten.").split(".")[0]),
+                dtypes,
+                _terms(str(func), taken, results),
+                values,
+                bool(func._schema.is_mutable),
+                tuple(id(a) for a in taken),
+                torch.Tag.nondeterministic_seeded in func.tags,
+            )
+        )
+        return out
+
+
+def _place(frame: FrameType | None, names: dict[int, str]) -> Location:
+    """Return the innermost line that the user wrote, else one of a library, else nothing; and the module being run."""
+    library: tuple[str, int] | None = None
+    user: tuple[str, int] | None = None
+    path: str | None = None
+    entered = False
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if path is None and (owner := frame.f_locals.get("self")) is not None and id(owner) in names:
+            path = names[id(owner)]
+        if file == eager.__file__:
+            entered = True
+            break
+        if not file.startswith((_TORCH, _OURS, "<")):
+            if file.startswith(_LIBRARIES):
+                library = library or (file, frame.f_lineno)
+            elif user is None:
+                user = (file, frame.f_lineno)
+        frame = frame.f_back
+    if not entered:
+        return Location()
+    spot = user or library
+    return Location(spot[0], spot[1], path) if spot else Location(module_path=path)
+
+
+def is_library(file: str) -> bool:
+    """Return whether a file belongs to torch, to us, or to an installed package rather than to the user."""
+    return file.startswith((_TORCH, _OURS, "<", *_LIBRARIES))
+
+
+def _terms(op: str, taken: list[torch.Tensor], results: list[torch.Tensor]) -> int:
+    """Return how many terms are added up for one number of the output."""
+    name = op.removeprefix("aten.").split(".")[0]
+    if not taken or not results:
+        return 1
+    if name in ("mm", "bmm", "addmm", "baddbmm", "linear", "matmul", "addmv", "mv", "dot"):
+        matrix = taken[1] if name.startswith("add") or name == "baddbmm" else taken[0]
+        return int(matrix.shape[-1]) if matrix.dim() else 1
+    if "conv" in name and len(taken) > 1 and taken[1].dim() > 1:
+        return int(taken[1][0].numel())
+    if name in ("sum", "mean", "var", "var_mean", "cumsum", "native_layer_norm", "_softmax", "_log_softmax", "logsumexp", "std"):
+        return max(1, taken[0].numel() // max(1, results[-1].numel())) if name in ("sum", "mean") else _longest(taken[0])
+    if "attention" in name or "transformer" in name or "lstm" in name or "gru" in name:
+        return max((_longest(t) for t in taken), default=1)
+    return 1
+
+
+def _longest(tensor: torch.Tensor) -> int:
+    return max(tensor.shape, default=1)

@@ -1,0 +1,171 @@
+"""Nothing of the user's is changed or lost: the model, the generators, patched globals, the old file."""
+
+from __future__ import annotations
+
+import os
+import random
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import torchferry
+from torchferry import files, ort
+from torchferry.progress import Event
+
+
+class Keeper(nn.Module):
+    """Has one of everything that an export might disturb."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc, self.norm, self.drop = nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout(0.1)
+        self.register_buffer("calls", torch.zeros(()))
+        self.fc.weight.requires_grad_(False)
+        self.seen: list[int] = []
+        self.fc.register_forward_hook(lambda m, i, o: None)
+        self.norm.eval()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.seen.append(1)
+        self.cached = x
+        return self.drop(self.norm(self.fc(x)))
+
+
+class Failing(Keeper):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = super().forward(x)
+        return y if y.sum().item() > 1e9 and str(y) else torch.from_numpy(np.sort(y.detach().numpy()))
+
+
+def fingerprint(model: Keeper) -> dict[str, object]:
+    return {
+        "modes": [(n, m.training) for n, m in model.named_modules()],
+        "weights": {n: t.clone() for n, t in model.state_dict().items()},
+        "grads": [(n, p.requires_grad) for n, p in model.named_parameters()],
+        "hooks": [len(m._forward_hooks) for m in model.modules()],
+        "attributes": sorted(vars(model)),
+        "seen": list(model.seen),
+        "torch": torch.get_rng_state(),
+        "numpy": np.random.get_state()[1],
+        "python": random.getstate(),
+    }
+
+
+def same(a: object, b: object) -> bool:
+    if isinstance(a, torch.Tensor):
+        return torch.equal(a, b)  # type: ignore[arg-type]
+    if isinstance(a, np.ndarray):
+        return np.array_equal(a, b)  # type: ignore[arg-type]
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(v, b[k]) for k, v in a.items())  # type: ignore[attr-defined, index]
+    return a == b
+
+
+def patched_globals() -> dict[str, int]:
+    """Return the identity of every function of torch that an exporter is known to patch, and then some."""
+    import torch.nn.functional as F
+
+    found = {}
+    for space in (torch, torch.Tensor, F, nn.Module, torch.onnx, torch.compiler, np, random, torch.distributions.Distribution):
+        for name in dir(space):
+            if not name.startswith("__"):
+                value = getattr(space, name, None)
+                if callable(value) and not isinstance(value, type):
+                    found[f"{space.__name__}.{name}"] = id(vars(space).get(name, None))
+    return found
+
+
+@pytest.mark.parametrize("make", [Keeper, Failing], ids=["success", "failure"])
+def test_the_model_and_the_generators_are_as_before(tmp_path: Path, make: type[Keeper]) -> None:
+    torch.manual_seed(3)
+    model = make()
+    before, globals_before = fingerprint(model), patched_globals()
+    torchferry.export(model, (torch.randn(3, 4),), tmp_path / "m.onnx", check=False)
+    torch.set_rng_state(before["torch"])  # the line above drew the example itself
+    after = fingerprint(model)
+    assert [k for k in before if not same(before[k], after[k])] == []
+    assert patched_globals() == globals_before
+
+
+def test_a_model_survives_ctrl_c_at_any_stage_and_the_old_file_stays(tmp_path: Path) -> None:
+    target = tmp_path / "m.onnx"
+    target.write_bytes(b"the old file")
+    for stage in ("inputs", "capture", "translate", "check", "verify"):
+        model = Keeper()
+        before, globals_before = fingerprint(model), patched_globals()
+
+        def interrupt(event: Event, stage: str = stage) -> None:
+            if event.stage == stage and event.kind == "begin":
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            torchferry.export(model, (torch.ones(3, 4),), target, progress=interrupt)
+        after = fingerprint(model)
+        assert [k for k in before if not same(before[k], after[k])] == []
+        assert patched_globals() == globals_before
+        assert target.read_bytes() == b"the old file"
+        assert os.listdir(tmp_path) == ["m.onnx"], "debris was left"
+
+
+def test_a_failed_export_leaves_the_old_file_and_no_debris(tmp_path: Path) -> None:
+    target = tmp_path / "m.onnx"
+    target.write_bytes(b"the old file")
+    result = torchferry.export(Failing(), (torch.randn(3, 4),), target, check=False)
+    assert not result.ok
+    assert result.path is None
+    assert target.read_bytes() == b"the old file"
+    assert os.listdir(tmp_path) == ["m.onnx"]
+
+
+def test_a_read_only_target_is_refused_before_any_work(tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may write anywhere")
+    target = tmp_path / "m.onnx"
+    target.write_bytes(b"the old file")
+    target.chmod(stat.S_IREAD)
+    with pytest.raises(torchferry.UsageError, match="read-only"):
+        torchferry.export(Keeper(), (torch.randn(3, 4),), target)
+
+
+def test_what_a_killed_run_left_is_swept_by_the_next(tmp_path: Path) -> None:
+    left = tmp_path / f"{files.PREFIX}999999999-abc"
+    left.mkdir()
+    (left / "half.onnx").write_bytes(b"half")
+    with files.workspace(near=tmp_path / "m.onnx"):
+        pass
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_library_prints_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    torchferry.export(nn.Linear(3, 2), (torch.randn(2, 3),), tmp_path / "m.onnx")
+    out, err = capfd.readouterr()
+    assert (out, err) == ("", "")
+
+
+def test_a_runtime_that_dies_is_an_answer_and_the_next_run_works(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(ort._one_node_model(8, 17))
+    feeds = {"x": np.ones(1, np.float32)}
+    with ort.Worker() as worker:
+        key = worker.open(path)
+        assert isinstance(key, str)
+        assert worker._process is not None
+        worker._process.kill()
+        assert worker.run(key, feeds).type_name == "ProcessDied"  # type: ignore[union-attr]
+        assert worker.run(key, feeds) == [np.ones(1, np.float32)]
+
+
+def test_a_runtime_that_hangs_is_an_answer(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(ort._one_node_model(8, 17))
+    with ort.Worker(time_limit=30) as worker:
+        key = worker.open(path)
+        assert isinstance(key, str)
+        assert worker._process is not None
+        os.kill(worker._process.pid, 19)  # SIGSTOP: it is there and says nothing
+        worker.time_limit = 0.2
+        assert worker.run(key, {"x": np.ones(1, np.float32)}).type_name == "TimeLimit"  # type: ignore[union-attr]
