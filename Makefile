@@ -21,7 +21,7 @@ test: $(READY) ## lint, types, and all tests but the slow sweeps
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not compat"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow and not compat"
 
 check: $(READY) ## lint, types, and the tests that take no model across
 	$(BIN)/ruff check src tests benchmarks

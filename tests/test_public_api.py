@@ -37,3 +37,10 @@ def test_the_first_three_arguments_of_export_are_torch_onnx_exports() -> None:
 def test_importing_torchferry_loads_neither_torch_nor_onnx() -> None:
     code = "import sys, torchferry; print(sorted({'torch', 'onnx', 'onnxruntime', 'numpy'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+def test_a_stage_of_the_same_name_does_not_hide_a_function() -> None:
+    code = "import torchferry.check.sniff; from torchferry.verify import compare as c; import torchferry as t; "
+    code += "print(t.check.__module__, t.verify.__module__, c.__name__)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["torchferry.api", "torchferry.api", "torchferry.verify.compare"]

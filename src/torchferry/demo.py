@@ -43,9 +43,15 @@ class _ConvNet(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.features = nn.Sequential(
-            nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3, padding=1), nn.ReLU()
+            nn.Conv2d(3, 8, 3, padding=1),
+            nn.BatchNorm2d(8),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(8, 16, 3, padding=1),
+            nn.ReLU(),
         )
         self.head = nn.Linear(16, 10)
 
     def forward(self, image: torch.Tensor) -> torch.Tensor:
-        return self.head(self.features(image).mean(dim=(2, 3)))  # type: ignore[no-any-return]
+        pooled: torch.Tensor = self.head(self.features(image).mean(dim=(2, 3)))
+        return pooled

@@ -30,8 +30,8 @@ def fresh(module: torch.nn.Module) -> torch.nn.Module:
 
 def weight_bytes(module: torch.nn.Module) -> int:
     """Return the size of a module's parameters and buffers, each storage counted once."""
-    tensors = {t.data_ptr(): t.numel() * t.element_size() for t in [*module.parameters(), *module.buffers()] if not t.is_meta}
-    return sum(tensors.values())
+    tensors = [t for t in [*module.parameters(), *module.buffers()] if not t.is_meta and t.layout is torch.strided]
+    return sum({t.data_ptr(): t.numel() * t.element_size() for t in tensors}.values())
 
 
 def call(module: Any, args: tuple[Any, ...], *, seed: int = 0) -> tuple[torch.Tensor, ...]:
@@ -85,7 +85,7 @@ def untouched(module: Any) -> Iterator[None]:
     # level deep, as are lists, so that what forward appends or caches goes away again
     attributes = [(m, {k: copy.copy(v) if isinstance(v, dict | list) else v for k, v in vars(m).items()}) for m in module.modules()]
     requires = [(p, p.requires_grad) for p in module.parameters()]
-    buffers = [(b, b._version, b.detach().clone()) for b in module.buffers() if not b.is_meta]
+    buffers = [(b, b._version, b.detach().clone()) for b in module.buffers() if not b.is_meta and not b.is_inference()]
     try:
         with untouched_rng():
             yield

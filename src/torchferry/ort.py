@@ -40,9 +40,17 @@ def session(
     disabled: Sequence[str] = (),
     config: Mapping[str, str] | None = None,
     threads: int = 0,
+    data_folder: str | None = None,
 ) -> Any:
-    """Return an in-process onnxruntime.InferenceSession on the CPU, silent on stderr."""
+    """Return an in-process onnxruntime.InferenceSession on the CPU, silent on stderr.
+
+    `data_folder` is where external weights lie, when that is not beside the file itself.
+    """
     import onnxruntime
+
+    if data_folder is not None:
+        config = {**(config or {}), "session.model_external_initializers_file_folder_path": data_folder}
+        path = path if isinstance(path, bytes) else Path(path).read_bytes()
 
     levels = onnxruntime.GraphOptimizationLevel
     options = onnxruntime.SessionOptions()
@@ -195,6 +203,11 @@ class Worker:
             self._alive_keys.add(key)
         return self._ask("run", key, dict(feeds), None if outputs is None else list(outputs))  # type: ignore[no-any-return]
 
+    def inputs(self, key: str) -> list[tuple[str, str, tuple[Any, ...]]]:
+        """Return the name, type and shape of each input that an open session declares."""
+        answer = self._ask("inputs", key)
+        return [] if isinstance(answer, Fault) else answer
+
     def close(self, key: str) -> None:
         """Give back the memory of a session."""
         self._opened.pop(key, None)
@@ -267,6 +280,8 @@ def serve(handle: int, memory_limit: int | None) -> None:
             answer: Any = None
             if verb == "open":
                 sessions[key] = session(rest[0], **rest[1])
+            elif verb == "inputs":
+                answer = [(i.name, i.type, tuple(i.shape)) for i in sessions[key].get_inputs()]
             elif verb == "run":
                 answer = run(sessions[key], rest[0], rest[1])
             else:

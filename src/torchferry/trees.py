@@ -86,6 +86,12 @@ def unique(names: Iterator[str] | Sequence[str], taken: Sequence[str] = ()) -> l
     return result
 
 
+def children(value: Any, name: str) -> Parts | None:
+    """Return the named parts of a container, or None for a leaf."""
+    opened = _open(value, name)
+    return None if opened is None else opened[1]
+
+
 def is_cache(value: Any) -> bool:
     """Whether a value is a cache of attention keys and values made of layers, as in transformers."""
     layers = getattr(value, "layers", None)
@@ -296,6 +302,7 @@ def _outputs(value: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
     if is_pair_of_caches(value):
         yield from _cache_outputs(value.self_attention_cache, "decoder.")
         yield from _cache_outputs(value.cross_attention_cache, "encoder.")
+        yield from _outputs(getattr(value, "is_updated", None) or {}, f"{PRESENT}.is_updated", depth - 1)
     elif is_cache(value):
         yield from _cache_outputs(value, "")
     elif is_legacy_cache(value) and name == PAST:

@@ -57,7 +57,8 @@ def _steps(trials: tuple[Trial, ...]) -> tuple[Step, ...]:
 
 
 def _trial(name: str, values: str, batch: int, outcome: str = "agree", worst: float = 0.03, **more: object) -> Trial:
-    return Trial(f"{name}, values={values}", {"batch_size": batch}, values, 0, outcome, worst=worst, max_abs=worst * 1e-5, **more)  # type: ignore[arg-type]
+    words = f"{name}, values={values}"
+    return Trial(words, {"batch_size": batch}, values, 0, outcome, worst=worst, max_abs=worst * 1e-5, **more)  # type: ignore[arg-type]
 
 
 AGREEING = (
@@ -73,14 +74,25 @@ AGREEING = (
 def verified() -> Result:
     """An export that was repaired once, and verified."""
     cache = Diagnosis(
-        "CAP001", "`forward` returns a `DynamicCache`", "nothing to do", Location(str(SOURCE), 9), (), "cache-in-outputs", "a cache object among the outputs",
+        "CAP001",
+        "`forward` returns a `DynamicCache`",
+        "nothing to do",
+        Location(str(SOURCE), 9),
+        (),
+        "cache-in-outputs",
+        "a cache object among the outputs",
         fixed=True,
-    )  # fmt: skip
+    )
     repair = Repair("CAP001", "the cache in the outputs is taken apart into tensors", Edit("inputs", "flatten-cache", {"at": 1}))
     warning = Diagnosis(
-        "INP004", "the model is in training mode, so dropout is part of the file", "call `model.eval()` first", Location(module_path="encoder.drop"),
-        slug="training-mode", title="the model is in training mode", severity="warning",
-    )  # fmt: skip
+        "INP004",
+        "the model is in training mode, so dropout is part of the file",
+        "call `model.eval()` first",
+        Location(module_path="encoder.drop"),
+        slug="training-mode",
+        title="the model is in training mode",
+        severity="warning",
+    )
     case = Case(Job(edits=(repair.edit,), opset=18), _steps(AGREEING), (warning,))
     history = History((case,), case, (repair,), (repair,), (cache,))
     return Result("export", history, Path("build/model.onnx"), 15.13, 1_304_000)
@@ -96,12 +108,20 @@ def different(kind: str = "verify") -> Result:
         _trial("batch_size=5", "random", 5, "file-refused", 0.0, note="onnxruntime: 7 by 9"),
     )
     found = Diagnosis(
-        "NUM001", "`logits` is off by 0.031 at [0, 17], allowed 1e-05, from `sequence_length` = 11 on",
-        "make both sides of the branch with `torch.where`, or export the two lengths as two files", Location(str(SOURCE), 12, "encoder.blocks.0"),
-        ("true only while sequence_length <= 10", "first different: node `node_Add_131`", "the smallest failing input has 11 tokens",
-         "eager takes the other side of the branch at line 12", "the file was captured at length 5"),
-        "branch-frozen", "a branch on a size was frozen",
-    )  # fmt: skip
+        "NUM001",
+        "`logits` is off by 0.031 at [0, 17], allowed 1e-05, from `sequence_length` = 11 on",
+        "make both sides of the branch with `torch.where`, or export the two lengths as two files",
+        Location(str(SOURCE), 12, "encoder.blocks.0"),
+        (
+            "true only while sequence_length <= 10",
+            "first different: node `node_Add_131`",
+            "the smallest failing input has 11 tokens",
+            "eager takes the other side of the branch at line 12",
+            "the file was captured at length 5",
+        ),
+        "branch-frozen",
+        "a branch on a size was frozen",
+    )
     job = Job(onnx=Path("model.onnx")) if kind == "verify" else Job()
     case = Case(job, _steps((*AGREEING, *bad)), (found,))
     return Result(kind, History((case,), case), Path("model.onnx") if kind == "verify" else None, 9.9, 5_000)  # type: ignore[arg-type]
@@ -110,15 +130,25 @@ def different(kind: str = "verify") -> Result:
 def refused() -> Result:
     """An export that stopped in capture, with more problems than fit on a screen."""
     first = Diagnosis(
-        "CAP003", "`if` reads the value of `x.sum()`, which is not known while the model is captured",
-        "choose between the two with `torch.where(x.sum() > 0, a, b)`, or use `torch.cond`", Location(str(SOURCE), 7, "encoder"),
-        ("torch.export: Could not guard on data-dependent expression u0 > 0",), "branch-on-tensor-value", "a Python `if` reads the value of a tensor",
-    )  # fmt: skip
+        "CAP003",
+        "`if` reads the value of `x.sum()`, which is not known while the model is captured",
+        "choose between the two with `torch.where(x.sum() > 0, a, b)`, or use `torch.cond`",
+        Location(str(SOURCE), 7, "encoder"),
+        ("torch.export: Could not guard on data-dependent expression u0 > 0",),
+        "branch-on-tensor-value",
+        "a Python `if` reads the value of a tensor",
+    )
     more = tuple(
-        Diagnosis("TRN001", f"`aten.{op}` has no translation", "register one with `torchferry.register_op`", Location(op=f"aten.{op}"),
-                  slug="no-translation", title=f"ONNX has no `{op}`")
+        Diagnosis(
+            "TRN001",
+            f"`aten.{op}` has no translation",
+            "register one with `torchferry.register_op`",
+            Location(op=f"aten.{op}"),
+            slug="no-translation",
+            title=f"ONNX has no `{op}`",
+        )
         for op in ("fft", "stft", "histc", "cholesky")
-    )  # fmt: skip
+    )
     fault = Fault("GuardOnDataDependentSymNode", "Could not guard on data-dependent expression u0 > 0")
     case = Case(Job(), (Step("inputs", _bound(), seconds=0.2), Step("capture", fault=fault, seconds=1.4)), (first, *more))
     return Result("export", History((case,), case), None, 1.6)
@@ -127,10 +157,18 @@ def refused() -> Result:
 def checked(*, ok: bool = True) -> Result:
     """A file without its model: sound, or not."""
     found = Diagnosis(
-        "CHK002", "the file says opset 28, and onnxruntime 1.31.1 takes up to 26", "write it again with `torchferry check old.onnx -o new.onnx`",
-        Location(onnx_node="node_Add_1", input_name="x"), slug="opset-too-new", title="the opset is newer than the runtime",
-    )  # fmt: skip
-    case = Case(Job(onnx=Path("old.onnx")), (Step("check", Checked(18, 10, 400, "onnxruntime 1.31.1", Path("old.onnx"), 2)),), () if ok else (found,))
+        "CHK002",
+        "the file says opset 28, and onnxruntime 1.31.1 takes up to 26",
+        "write it again with `torchferry check old.onnx -o new.onnx`",
+        Location(onnx_node="node_Add_1", input_name="x"),
+        slug="opset-too-new",
+        title="the opset is newer than the runtime",
+    )
+    case = Case(
+        Job(onnx=Path("old.onnx")),
+        (Step("check", Checked(18, 10, 400, "onnxruntime 1.31.1", Path("old.onnx"), 2)),),
+        () if ok else (found,),
+    )
     return Result("check", History((case,), case), Path("old.onnx"), 0.4, 400)
 
 

@@ -22,6 +22,10 @@ class Outcome:
     strategy: str
     attempts: tuple[Attempt, ...]
 
+    def then(self, later: Outcome) -> Outcome:
+        """Return what these attempts and later ones came to."""
+        return Outcome(later.program, later.strategy, (*self.attempts, *later.attempts))
+
 
 def attempt(module: Any, args: tuple[Any, ...], shapes: Any, chosen: tuple[strategies.Strategy, ...] | None = None) -> Outcome:
     """Return the first program that a strategy gives, and what stopped the ones before it."""

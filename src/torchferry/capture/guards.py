@@ -43,14 +43,14 @@ def counterexample(text: str, signature: Signature) -> dict[str, int] | None:
     names = sorted(symbols(text))
     dims = [signature.dim(name) or Dim(name) for name in names]
     numbers = {int(n) for n in re.findall(r"\b\d+\b", text) if int(n) < 10**6}
-    for point in itertools.islice(itertools.product(*(_points(d, numbers) for d in dims)), 4000):
+    for point in itertools.islice(itertools.product(*(points(d, numbers) for d in dims)), 4000):
         sizes = dict(zip(names, point, strict=True))
         if holds(text, sizes) is False:
             return sizes
     return None
 
 
-def _points(dim: Dim, numbers: set[int]) -> list[int]:
+def points(dim: Dim, numbers: set[int]) -> list[int]:
     """Return the sizes of a dim worth trying: small ones, those around the numbers in the condition, and the far end."""
     high = dim.high if dim.high is not None else _FAR
     near = {n + k for n in numbers for k in (-1, 0, 1)} | {n * k for n in numbers for k in (2, 3)}

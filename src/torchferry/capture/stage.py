@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from torchferry import eager
-from torchferry.capture import guards, strategies, where
+from torchferry.capture import guards, piecewise, strategies, where
 from torchferry.capture.attempt import Outcome, attempt, once
 from torchferry.capture.rewrites import sites_of
 from torchferry.capture.rewrites.explore import Explored, explore
-from torchferry.capture.rewrites.sites import Site, applied
+from torchferry.capture.rewrites.sites import Site, applied, candidates
 from torchferry.records import Bound, Captured, Case, Fault, Finding, Location, Step
 
 
@@ -19,27 +19,44 @@ def capture(case: Case) -> Step:
     bound: Bound = case.value("inputs")
     module = eager.fresh(bound.module)
     rewrites = tuple(sites_of(case.job.edits_for("capture")))
+    first, *others = strategies.ordered()
     with applied(module, rewrites):
-        outcome = attempt(module, bound.args, bound.dynamic_shapes)
+        pieces = _in_pieces(case, bound)
+        outcome = attempt(module, bound.args, bound.dynamic_shapes, (pieces or first,))
+        if outcome.program is None and pieces:  # what was asked for cannot be had; nothing else will do
+            return Step("capture", fault=outcome.attempts[0].fault, attempts=outcome.attempts)
+        explored = _explored(outcome, bound)
+        if outcome.program is None and not (explored and explored.cleared):
+            outcome = outcome.then(attempt(module, bound.args, bound.dynamic_shapes, tuple(others)))
     if outcome.program is None:
-        return _stopped(outcome, bound, rewrites)
+        return _stopped(outcome, bound, rewrites, explored)
     found = guards.read(outcome.program, bound)
     value = Captured(outcome.program, outcome.strategy, outcome.attempts, found)
-    return Step("capture", value, findings=tuple(guards.narrowing(found, bound.signature)), attempts=outcome.attempts)
+    narrow = tuple(_with_sites(f, module) for f in guards.narrowing(found, bound.signature))
+    return Step("capture", value, findings=narrow, attempts=outcome.attempts)
 
 
-def _stopped(outcome: Outcome, bound: Bound, rewrites: tuple[Site, ...]) -> Step:
-    """Return the fault, with all that stands in the way of a capture."""
+def _in_pieces(case: Case, bound: Bound) -> strategies.Strategy | None:
+    """Return the way to capture a model whose program was found to differ with the sizes."""
+    texts = tuple(e.params["guard"] for e in case.job.edits_for("capture", "piecewise"))
+    if not texts:
+        return None
+    return strategies.Strategy("piecewise", lambda module, args, shapes: piecewise.joined(module, bound, texts))
+
+
+def _with_sites(narrow: Finding, module: Any) -> Finding:
+    """Return a narrowing guard with the rewrites that may keep both sides of its line in the graph."""
+    place = narrow.location
+    options = candidates(module, place.file, place.line) if place and place.file and place.line else []
+    return replace(narrow, facts={**narrow.facts, "sites": [s.facts() for s in options if s.kind in ("branch", "ternary", "for", "exit")]})
+
+
+def _explored(outcome: Outcome, bound: Bound) -> Explored | None:
+    """Return what a search for lines to rewrite came to, where values or sizes stopped the capture."""
     fault = outcome.attempts[0].fault
-    assert fault is not None
-    found = _explored(bound)
-    findings = (*found.findings, *_rewritable(found, rewrites))
-    place = where.locate(fault, eager.fresh(bound.module), bound)
-    return Step("capture", fault=fault, findings=(*findings, Finding("stopped", place, {"error": fault.type_name})), attempts=outcome.attempts)
-
-
-def _explored(bound: Bound) -> Explored:
-    strategy = strategies.Strategy("non-strict", strategies.non_strict)
+    if fault is None or not (where.data_dependent(fault) or where.pinned(fault)):
+        return None
+    strategy = strategies.ordered()[0]
     module = eager.fresh(bound.module)
 
     def run() -> Any:
@@ -48,11 +65,16 @@ def _explored(bound: Bound) -> Explored:
     def place(fault: Fault) -> Location | None:
         return where.locate(fault, module, bound)
 
-    locate: Callable[[Fault], Location | None] = place
-    return explore(module, run, locate)
+    return explore(module, run, place)
 
 
-def _rewritable(found: Explored, already: tuple[Site, ...]) -> tuple[Finding, ...]:
-    if not found.cleared or set(found.sites) <= set(already):
-        return ()
-    return (Finding("rewrites", None, {"sites": [s.facts() for s in found.sites]}),)
+def _stopped(outcome: Outcome, bound: Bound, rewrites: tuple[Site, ...], explored: Explored | None) -> Step:
+    """Return the fault, with all that stands in the way of a capture."""
+    fault = outcome.attempts[0].fault
+    assert fault is not None
+    findings = [Finding("stopped", where.locate(fault, eager.fresh(bound.module), bound), {"error": fault.type_name})]
+    if explored is not None:
+        findings += explored.findings
+        if explored.cleared and not set(explored.sites) <= set(rewrites):
+            findings.append(Finding("rewrites", None, {"sites": [s.facts() for s in explored.sites]}))
+    return Step("capture", fault=fault, findings=tuple(findings), attempts=outcome.attempts)

@@ -12,6 +12,14 @@ from torchferry.records import Bound, Fault, Location
 _PINNED = ("specialized it to be a constant", "conflicts between user-specified ranges and inferred ranges", "Constraints violated")
 
 
+_VALUES = ("unhashable type: non-nested SymInt", "data-dependent", "Data-dependent", "data dependent", "DataDependentOutputException", "GuardOnDataDependentSymNode")
+
+
+def data_dependent(fault: Fault) -> bool:
+    """Say whether a capture failed because Python asked for the value of a tensor."""
+    return any(phrase in link.text or phrase == link.type_name for link in fault.chain() for phrase in _VALUES)
+
+
 def pinned(fault: Fault) -> bool:
     """Say whether a capture failed because a size that should move was fixed."""
     return any(phrase in link.text for link in fault.chain() for phrase in _PINNED)

@@ -8,7 +8,8 @@ from typing import Any
 import onnx
 
 from torchferry import ort
-from torchferry.check import dtypes, graph, schemas
+from torchferry.check import dtypes, graph, schemas, stamp
+from torchferry.check.passes import decompose
 from torchferry.check.probe import Prober, may_be_asked
 from torchferry.check.types import BY_ATTRIBUTE, Types
 from torchferry.records import Finding, Location
@@ -30,7 +31,6 @@ INSTEAD: dict[str, tuple[str, ...]] = {
     "int8": ("int32", "float", "int64"),
     "uint8": ("int32", "float", "int64"),
 }
-DECOMPOSED = frozenset({("com.microsoft", "GroupNorm"), ("com.microsoft", "SkipGroupNorm"), ("com.microsoft", "BiasSplitGelu"), ("com.microsoft", "NhwcConv"), ("com.microsoft", "BiasAdd")})
 
 
 def missing(model: onnx.ModelProto, types: Types, prober: Prober, target: Target) -> list[Finding]:
@@ -55,8 +55,10 @@ def _examine(place: graph.Place, types: Types, prober: Prober, target: Target, o
 
 def instead(node: onnx.NodeProto, types: dict[str, str], prober: Prober, target: Target, opset: int) -> dict[str, Any] | None:
     """Return how the node can be had: by a newer opset, other types around it, another form; None if not."""
-    if (node.domain, node.op_type) in DECOMPOSED:
+    if node.domain not in schemas.STANDARD and decompose.can(node):
         return {"how": "decompose"}
+    if node.domain in schemas.STANDARD and opset < stamp.LOWEST:
+        return {"how": "modernise"}
     if node.domain in schemas.STANDARD:
         for version in _newer_forms(node, opset, target.opset):
             if schemas.misfit(node, version) is None and prober.fault(node, types, version) is None:
@@ -78,26 +80,26 @@ def _newer_forms(node: onnx.NodeProto, opset: int, most: int) -> list[int]:
 
 
 def _other_type(node: onnx.NodeProto, types: dict[str, str], prober: Prober) -> dict[str, Any] | None:
-    present = [types[i] for i in node.input if i]
-    for word in dict.fromkeys(present):
+    """Return another type that the node has a kernel for: of all inputs of a type, or of those that share a variable."""
+    for inputs in _alike(node, types):
+        word = types[inputs[0]]
         for other in INSTEAD.get(word, ()):
-            swapped = {**types, **{i: other for i in node.input if i and types[i] == word}}
-            if prober.fault(node, swapped) is None:
-                return {"how": "cast", "from": word, "to": other}
-            lean = _only_activations(node, types, word, other)
-            if lean is not None and prober.fault(node, lean) is None:
-                return {"how": "cast", "from": word, "to": other, "inputs": [i for i in node.input if i and lean[i] != types[i]]}
+            if prober.fault(node, {**types, **dict.fromkeys(inputs, other)}) is None:
+                return {"how": "cast", "from": word, "to": other, "inputs": inputs}
     return None
 
 
-def _only_activations(node: onnx.NodeProto, types: dict[str, str], word: str, other: str) -> dict[str, str] | None:
-    """Return the types with only those inputs changed that share the first input's type variable: sizes stay int64."""
+def _alike(node: onnx.NodeProto, types: dict[str, str]) -> list[list[str]]:
+    """Return groups of inputs to be cast together: one for each type, then one for each type variable of the schema."""
+    groups = [[i for i in node.input if i and types[i] == word] for word in dict.fromkeys(types[i] for i in node.input if i)]
     schema = schemas.schema(node.op_type, schemas.NEWEST, node.domain)
-    if schema is None or not schema.inputs:
-        return None
-    first = schema.inputs[0].type_str
-    alike = [n for i, n in enumerate(node.input) if n and schema.inputs[min(i, len(schema.inputs) - 1)].type_str == first and types[n] == word]
-    return {**types, **dict.fromkeys(alike, other)} if alike else None
+    if schema is not None and schema.inputs:
+        variables: dict[str, list[str]] = {}
+        for index, name in enumerate(node.input):
+            if name:
+                variables.setdefault(schema.inputs[min(index, len(schema.inputs) - 1)].type_str, []).append(name)
+        groups += [v for v in variables.values() if len({types[i] for i in v}) == 1 and v not in groups]
+    return groups
 
 
 def unknown_operators(model: onnx.ModelProto) -> list[Finding]:

@@ -15,7 +15,7 @@ INTRO = "torchferry carries a PyTorch model across to ONNX and checks that nothi
 EXAMPLES = """\b
 Examples:
   torchferry export torchferry.demo:mlp -o mlp.onnx
-  torchferry export torchferry.demo:convnet -o convnet.onnx --range batch=1..16 --report convnet.html
+  torchferry export torchferry.demo:convnet -o convnet.onnx --range batch_size=1..16 --report convnet.html
   torchferry verify torchferry.demo:mlp mlp.onnx
   torchferry verify --certificate mlp.onnx
   torchferry check mlp.onnx
@@ -38,19 +38,19 @@ app = typer.Typer(
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="package.module:name, file.py:name, program.pt2 or hf:DIRECTORY")]
 Input = Annotated[
     list[str] | None,
-    typer.Option("--input", metavar="NAME:SHAPE[:DTYPE]", help="make an example input, as in x:2x3:float32 or ids:1x8:int64; once for each"),
+    typer.Option("--input", metavar="NAME:SHAPE[:DTYPE]", help="make an example input, as in x:2x3:float32 or ids:1x8:int64"),
 ]
 Range = Annotated[
-    list[str] | None, typer.Option("--range", metavar="DIM=LOW..HIGH", help="a size that must work, as in batch=1..64 or length=1..")
+    list[str] | None, typer.Option("--range", metavar="DIM=LOW..HIGH", help="sizes that must work, as in batch=1..64")
 ]
 Target = Annotated[str | None, typer.Option(metavar="RUNTIME", help="what must load the file: onnxruntime==1.17, or 'opset 15'")]
 Repairs = Annotated[Literal["off", "safe", "unsafe"], typer.Option("--repair", help="which repairs may be made")]
-Format = Annotated[Literal["text", "json", "markdown", "sarif"], typer.Option("--format", help="how the result is written to stdout")]
+Format = Annotated[Literal["text", "json", "markdown", "sarif"], typer.Option("--format", help="how stdout is written")]
 Report = Annotated[Path | None, typer.Option(metavar="FILE", help="also write a report: .html, .md, .json, .sarif or .txt")]
-TimeLimit = Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="how long a stage, or one run, may take before it counts as hung")]
+TimeLimit = Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="how long a stage may take before it counts as hung")]
 Trials = Annotated[int, typer.Option(metavar="N", min=1, help="how many comparisons with the eager model at most")]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="where the values of the trials start from")]
-Reproducer = Annotated[Path | None, typer.Option(metavar="DIR", help="on a mismatch, write the smallest model and input that show it")]
+Reproducer = Annotated[Path | None, typer.Option(metavar="DIR", help="on a mismatch, write an input and a script that show it")]
 Remote = Annotated[bool, typer.Option("--trust-remote-code", help="run the Python code that comes with an hf: model")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="logs and tracebacks, on stderr")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="no progress on stderr")]
@@ -64,7 +64,7 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def torchferry(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="show the version and exit")] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="show the version")] = False,
 ) -> None:
     """Say what the commands are."""
 
@@ -79,11 +79,12 @@ Examples:
 def export(
     context: typer.Context,
     model: Model,
+    *,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="the file to write")] = Path("model.onnx"),
     input: Input = None,
     dynamic: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME:AXES", help="name the axes that move, as in ids:batch,length or x:batch,_,_; 'none' for fixed sizes"),
+        typer.Option(metavar="NAME:AXES", help="name the axes that move, as in ids:batch,length or x:batch,_; or none"),
     ] = None,
     range: Range = None,
     opset: Annotated[int | None, typer.Option(metavar="N", min=1, help="the file's opset; default: the lowest that does")] = None,
@@ -142,6 +143,7 @@ def verify(
     context: typer.Context,
     model: Annotated[str | None, typer.Argument(metavar="MODEL", help="the model, named as for `export`")] = None,
     file: Annotated[Path | None, typer.Argument(metavar="FILE.onnx", help="the file, from any exporter")] = None,
+    *,
     certificate: Annotated[
         Path | None, typer.Option(metavar="FILE.onnx", help="show what was verified when the file was made; runs nothing")
     ] = None,
@@ -199,7 +201,8 @@ Examples:
 def check(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE.onnx", help="the file, from anywhere")],
-    data: Annotated[Path | None, typer.Option(metavar="FEEDS.npz", help="what will be fed to it: one array for each input name")] = None,
+    *,
+    data: Annotated[Path | None, typer.Option(metavar="FEEDS.npz", help="what will be fed: an array for each input")] = None,
     target: Target = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="write the mended file here")] = None,
     repair: Repairs = "safe",
@@ -257,7 +260,7 @@ Examples:
   torchferry doctor
   torchferry doctor --format json"""
 )
-def doctor(format: Annotated[Literal["text", "json"], typer.Option("--format", help="how the answer is written")] = "text") -> None:
+def doctor(format: Annotated[Literal["text", "json"], typer.Option("--format", help="how it is written")] = "text") -> None:
     """Say what is installed, what it can do, and what does not fit."""
     from torchferry.cli.doctor import examine
 

@@ -37,7 +37,7 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     lines += [("fixed", f"{name} = {value}") for name, value in found["fixed"].items()]
     lines += [("trials", ", ".join(f"{number} {outcome}" for outcome, number in found["trials"].items()))]
     lines += [("worst", f"{share(found['worst'])} of what is allowed")]
-    lines += [("allowed", f"{allowed['atol']:g} + {allowed['rtol']:g} of the value; {allowed['because']}")]
+    lines += [("allowed", f"{allowed['atol']:.2g} + {allowed['rtol']:.2g} of the value; {allowed['because']}")]
     lines += [("repairs", words) for words in found["repairs"]]
     lines += [("made with", ", ".join(f"{name} {number}" for name, number in found["versions"].items()))]
     last = ""

@@ -70,7 +70,7 @@ def known_bad(found: Mapping[str, str | None]) -> list[Trouble]:
     if len(runtimes) > 1:
         both, keep = " and ".join(runtimes), runtimes[-1]
         mend = f"pip uninstall -y {' '.join(runtimes)} && pip install {keep}"
-        troubles.append(Trouble(f"{both} are both installed", "they overwrite each other's files; which one runs is chance", mend))
+        troubles.append(Trouble(f"{both} are both installed", "they overwrite each other's files", mend))
     if _older(found, "onnxruntime", (1, 19)) and not _older(found, "numpy", (2,)):
         what = f"onnxruntime {found['onnxruntime']} was built for numpy 1, and numpy is {found['numpy']}"
         troubles.append(Trouble(what, "it fails on import", 'pip install -U "onnxruntime>=1.19"'))
@@ -99,7 +99,8 @@ def unmet(found: Mapping[str, str | None]) -> list[Trouble]:
                 continue
             if not need.specifier.contains(have, prereleases=True):
                 what = f"{name} {found[name]} asks for {need.name}{need.specifier}, and {need.name} is {have}"
-                troubles.append(Trouble(what, "one of the two may fail on import or later", f'pip install "{need.name}{need.specifier}"'))
+                mend = f'pip install "{need.name}{need.specifier}"'
+                troubles.append(Trouble(what, "one of the two may fail on import or later", mend))
     return troubles
 
 
@@ -118,7 +119,7 @@ def _limits(found: Mapping[str, str | None]) -> Limits:
 def _cannot_be_asked(limits: Limits) -> list[Trouble]:
     if not limits.problem:
         return []
-    return [Trouble("onnxruntime could not be asked what it takes", limits.problem, "pip install -U --force-reinstall onnxruntime")]
+    return [Trouble("onnxruntime could not be asked what it takes", limits.problem, "pip install --force-reinstall onnxruntime")]
 
 
 def _version(name: str) -> str | None:

@@ -8,6 +8,7 @@ import sys
 from torchferry import catalogue
 from torchferry.cli.screen import console, knows_unicode
 from torchferry.report import explain
+from torchferry.report.words import lower_start
 
 
 def page(code: str, form: str) -> int:
@@ -22,7 +23,9 @@ def page(code: str, form: str) -> int:
         from rich.markdown import Markdown
         from rich.padding import Padding
 
-        out.print(Padding(Markdown(text, code_theme="ansi_dark"), (0, 1)), width=min(out.width, 100), soft_wrap=False)
+        title, _, rest = text.partition("\n")
+        out.print(f" {title.lstrip('# ')}", style="bold")  # rich would put it in the middle of the line
+        out.print(Padding(Markdown(rest, code_theme="ansi_dark"), (1, 1)), width=min(out.width, 100), soft_wrap=False)
     else:
         out.out(text, end="")
     return 0
@@ -38,11 +41,11 @@ def listing(form: str) -> int:
     if form == "markdown":
         out.out("| code | slug | what is wrong |\n|---|---|---|")
         for entry in entries:
-            out.out(f"| {entry.code} | {entry.slug} | {entry.rule.title()} |")
+            out.out(f"| {entry.code} | {entry.slug} | {lower_start(entry.rule.title())} |")
         return 0
     from rich.text import Text
 
     wide = max((len(e.slug) for e in entries), default=0)
     for entry in entries:
-        out.print(Text.assemble((entry.code, "bold"), f"  {entry.slug:<{wide}}  ", (entry.rule.title(), "dim")))
+        out.print(Text.assemble((entry.code, "bold"), f"  {entry.slug:<{wide}}  ", (lower_start(entry.rule.title()), "dim")))
     return 0

@@ -28,9 +28,7 @@ def load(name: str, *, trust_remote_code: bool) -> tuple[Any, tuple[Any, ...], d
 
     transformers.utils.logging.disable_progress_bar()
     kind = _class(transformers, config)
-    model = kind.from_pretrained(
-        folder, local_files_only=True, use_safetensors=True, trust_remote_code=trust_remote_code
-    ).eval()
+    model = kind.from_pretrained(folder, local_files_only=True, use_safetensors=True, trust_remote_code=trust_remote_code).eval()
     return model, (), example(model)
 
 
@@ -63,7 +61,7 @@ def _folder(name: str) -> Path:
     if cached := _cached(name):
         return cached
     raise UsageError(
-        f"there is no directory `{name}`, and torchferry downloads nothing itself; if it is a model's name on the hub, fetch it first:\n"
+        f"there is no directory `{name}`, and torchferry downloads nothing; if it is a model's name on the hub, fetch it first:\n"
         f"    hf download {name} --local-dir {Path(name).name}\n"
         f"then: torchferry export hf:{Path(name).name}"
     )
@@ -94,9 +92,9 @@ def _class(transformers: Any, config: dict[str, Any]) -> Any:
 def _no_safetensors(name: str, folder: Path) -> str:
     if any(folder.glob("*.bin")):
         return (
-            f"`{name}` keeps its weights in a pickle (.bin), and opening a pickle runs whatever code is in it; write them as safetensors first:\n"
+            f"`{name}` keeps its weights in a pickle (.bin), and opening a pickle runs whatever code is in it;\n"
+            f"where you trust the file, write it as safetensors first:\n"
             f'    python -c "from transformers import AutoModel; '
-            f"AutoModel.from_pretrained({str(folder)!r}).save_pretrained({str(folder)!r}, safe_serialization=True)\"\n"
-            f"in a place where you trust the file"
+            f'AutoModel.from_pretrained({str(folder)!r}).save_pretrained({str(folder)!r}, safe_serialization=True)"'
         )
     return f"`{name}` has no .safetensors weights"

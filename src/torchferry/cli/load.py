@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchferry.cli import examples, hugging
 from torchferry.cli.spell import sensible, split
+from torchferry.cli.supervise import is_users
 from torchferry.cli.words import ExampleInput
 from torchferry.errors import TorchferryError, UsageError, did_you_mean
 
@@ -31,7 +32,7 @@ class Loaded:
     input_names: tuple[str, ...] | None = None
 
 
-class LoadFailed(TorchferryError):
+class LoadFailed(TorchferryError):  # noqa: N818 - what happened, not a kind of error
     """The user's own code raised while the model was being made."""
 
     def __init__(self, name: str, error: BaseException) -> None:
@@ -39,7 +40,7 @@ class LoadFailed(TorchferryError):
         self.name = name
         self.error = error
 
-    def result(self, kind: str) -> Result:
+    def result(self, kind: str, seconds: float) -> Result:
         """Return the failure as a result like any other: with a diagnosis at the user's line."""
         from torchferry.records import Case, Diagnosis, Fault, History, Job, Location, Step
         from torchferry.result import Result
@@ -54,7 +55,7 @@ class LoadFailed(TorchferryError):
             slug="load-failed",
         )
         case = Case(Job(), (Step("inputs", fault=Fault.of(self.error)),), (found,))
-        return Result(kind, History((case,), case))  # type: ignore[arg-type]
+        return Result(kind, History((case,), case), seconds=seconds)  # type: ignore[arg-type]
 
 
 def load(name: str, inputs: Sequence[ExampleInput] = (), *, trust_remote_code: bool = False) -> Loaded:
@@ -97,14 +98,15 @@ def _import(module: str) -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name and (module == error.name or module.startswith(error.name + ".")):
-            raise UsageError(f"there is no module `{error.name}` to import from here; for a file, write path/to/file.py:name") from error
+            raise UsageError(f"there is no module `{error.name}` here; for a file, write path/to/file.py:name") from error
         raise
 
 
 def _from_file(path: Path) -> Any:
     sys.path.insert(0, str(path.resolve().parent))  # so that it finds its neighbours, as when it is run
     spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
-    assert spec is not None and spec.loader is not None  # the name ends in .py
+    if spec is None or spec.loader is None:
+        raise UsageError(f"`{path}` cannot be imported as Python")
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module  # dataclasses and pickles look their own module up
     spec.loader.exec_module(module)
@@ -177,8 +179,7 @@ def _users_line(error: BaseException) -> tuple[str | None, int | None]:
     """Return the innermost line of the user's that raised, or where a syntax error stands."""
     if isinstance(error, SyntaxError) and error.filename:
         return error.filename, error.lineno
-    ours = str(Path(__file__).parents[1])
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if "site-packages" not in frame.filename and not frame.filename.startswith((ours, "<", str(Path(inspect.__file__).parent))):
+        if is_users(frame.filename):
             return frame.filename, frame.lineno
     return None, None

@@ -1,11 +1,11 @@
 """The `torchferry` command: runs a command and answers with an exit code.
 
-    0  verified (or nothing to complain of)
-    1  finished, but the file is not the model
-    2  the command makes no sense as written
-    3  could not be loaded or converted
-    4  a run failed
-    130  stopped with Ctrl-C
+- 0: verified, or nothing to complain of
+- 1: finished, but the file is not the model
+- 2: the command makes no sense as written
+- 3: could not be loaded or converted
+- 4: a run failed
+- 130: stopped with Ctrl-C
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ import shlex
 import sys
 import traceback
 from collections.abc import Sequence
-
-import typer
 
 from torchferry.cli.app import app
 from torchferry.cli.screen import Screen
@@ -29,20 +27,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     screen = Screen(verbose="-v" in words or "--verbose" in words)
     try:
-        code = typer.main.get_command(app).main(words, prog_name="torchferry", standalone_mode=False, obj=words)
-        return code if isinstance(code, int) else 0
-    except typer.TyperException as error:
-        error.show()
-        return USAGE
+        app(words, prog_name="torchferry", obj=words)
+    except SystemExit as ended:  # how typer ends every command; it has shown its own usage errors by then
+        return ended.code if isinstance(ended.code, int) else 0
     except (UsageError, MissingDependency) as error:
         return _say(screen, error, USAGE)
     except TorchferryError as error:
         return _say(screen, error, BROKEN)
-    except (KeyboardInterrupt, typer.Abort):
-        screen.line("stopped; nothing was written")
+    except KeyboardInterrupt:
+        screen.line("stopped")
         return STOPPED
     except Exception as error:  # ours, whatever it is: the user gets a sentence and a way to tell us, not 50 lines
         return _internal(screen, error, words)
+    return 0
 
 
 def _say(screen: Screen, error: Exception, code: int) -> int:

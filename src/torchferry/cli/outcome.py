@@ -42,14 +42,25 @@ def deliver(result: Result, ask: Ask) -> int:
         out.print(text.styled(result, width=max(60, min(out.width, 110))))
     else:
         out.out(result.render(ask.format), end="")
-    if ask.report is not None:
-        result.report(ask.report)
-    if ask.patch is not None and result.patch:
-        write_text(ask.patch, result.patch)
-    if ask.reproducer is not None and not result.ok:
-        result.reproducer(ask.reproducer)
+    for words in _written(result, ask):
+        if not ask.quiet:
+            print(words, file=sys.stderr)
     _tell_github(result)
     return exit_code(result)
+
+
+def _written(result: Result, ask: Ask) -> Iterator[str]:
+    """Write the files that were asked for beside the result, and yield what to say of each."""
+    if ask.report is not None:
+        yield f"the report is in {result.report(ask.report)}"
+    if ask.patch is not None and result.patch:
+        write_text(ask.patch, result.patch)
+        yield f"the repairs of your source are in {ask.patch}; apply them with `git apply {ask.patch}`"
+    elif ask.patch is not None:
+        yield "no repair touched your source, so there is no patch"
+    if ask.reproducer is not None and not result.ok:
+        made = result.reproducer(ask.reproducer)
+        yield f"run {made} to see the difference" if made else "no trial failed, so there is nothing to reproduce"
 
 
 def exit_code(result: Result) -> int:
@@ -74,7 +85,7 @@ def _tell_github(result: Result) -> None:
         return
     from torchferry.report import github
 
-    for line in github.annotations(result):
+    for line in github.commands(result):
         print(line, file=sys.stderr)
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         with Path(summary).open("a", encoding="utf-8") as page:

@@ -117,7 +117,9 @@ class Screen:
             sign = {"+": "✓", "!": "!", ">": "↻"}[sign]
         self._hide()
         spent = "" if seconds is None else f"{seconds:6.1f} s"
-        self.console.print(Text.assemble((f"  {sign} ", colour), f"{stage:<10}", (f"{spent:>8}", "dim"), f"  {words}" if words else ""))
+        self.console.print(
+            Text.assemble((f"  {sign} ", colour), f"{stage:<10}", (f"{spent:>8}", "dim"), f"  {words}" if words else "")
+        )
 
     def _show(self, words: str) -> None:
         if not self.console.is_interactive:

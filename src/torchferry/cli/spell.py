@@ -19,7 +19,7 @@ def sensible(model: str) -> None:
     if suffix in PICKLES:
         raise UsageError(_pickle(file))
     if suffix == ".safetensors":
-        raise UsageError(f"`{file}` holds weights without a model; name a function that builds the model and loads them (file.py:name)")
+        raise UsageError(f"`{file}` holds weights without a model; name a function that builds it and loads them: file.py:name")
     if suffix == ".onnx":
         raise UsageError(f"`{file}` is an ONNX file already; `torchferry check {file}` looks at it")
     if suffix == ".pt2":
@@ -32,9 +32,7 @@ def sensible(model: str) -> None:
     if Path(file).is_dir() and (Path(file) / "config.json").is_file():
         raise UsageError(f"`{file}` is a directory; if it holds a transformers model, write `hf:{file}`")
     if not colon or not name:
-        raise UsageError(
-            f"`{model}` does not name a model; write package.module:name, file.py:name, program.pt2 or hf:DIRECTORY"
-        )
+        raise UsageError(f"`{model}` does not name a model; write package.module:name, file.py:name, program.pt2 or hf:DIRECTORY")
 
 
 def split(model: str) -> tuple[str, str, str]:
@@ -62,10 +60,10 @@ def _defined(file: str) -> list[str]:
         tree = ast.parse(Path(file).read_text(encoding="utf-8"))
     except (SyntaxError, UnicodeDecodeError):
         return []  # importing it will say what is wrong, and where
-    kinds = (ast.FunctionDef, ast.ClassDef)
-    functions = [n.name for n in tree.body if isinstance(n, kinds)]
+    factories = [n.name for n in tree.body if isinstance(n, ast.FunctionDef) and len(n.args.args) == len(n.args.defaults)]
+    classes = [n.name for n in tree.body if isinstance(n, ast.ClassDef)]
     values = [t.id for n in tree.body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)]
-    return [n for n in functions + values if not n.startswith("_")]
+    return [n for n in factories + classes + values if not n.startswith("_")]
 
 
 def _pickle(file: str) -> str:

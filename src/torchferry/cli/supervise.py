@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from torchferry.files import PREFIX
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 MARK = "TORCHFERRY_CHILD"  # tells the child that it is one, and which handles to use
 LISTEN = 0.2  # seconds between looks at the child
+STARTUP = 120.0  # seconds that loading torch and the model may take at least: a cold disk is not a hang
 GRACE = 5.0  # stages end themselves at the time limit where they can; after this they are ended from outside
 FAREWELL = 10.0  # seconds for cleaning up after Ctrl-C
 STOPPED = 130
@@ -49,11 +50,12 @@ class Ending:
     time_limit: float | None = None
     file: str | None = None
     line: int | None = None
+    seconds: float = 0.0
 
 
 # --- in the child --------------------------------------------------------------------------------
 
-_to_parent: socket.socket | None = None
+_to_parent: list[socket.socket] = []  # the line, in a child; empty in any other process
 
 
 def possible() -> bool:
@@ -63,26 +65,27 @@ def possible() -> bool:
 
 def is_child() -> bool:
     """Whether this process is the one that does the work; sets up the line to its parent when first asked."""
-    if _to_parent is None and MARK in os.environ:
+    if not _to_parent and MARK in os.environ:
         _begin_as_child(*map(int, os.environ.pop(MARK).split(",")))
-    return _to_parent is not None
+    return bool(_to_parent)
 
 
 def tell(stage: str) -> None:
     """Tell the parent which stage is at work; also a sign of life."""
-    if _to_parent is not None:
+    for parent in _to_parent:
         with contextlib.suppress(OSError):  # the parent is gone, which the watcher notices
-            _to_parent.sendall(f"{stage}\n".encode())
+            parent.sendall(f"{stage}\n".encode())
 
 
 def _begin_as_child(line: int, stack: int) -> None:
-    global _to_parent
-    _to_parent = socket.socket(fileno=line)
+    _to_parent.append(socket.socket(fileno=line))
     os.set_inheritable(line, False)
     os.set_inheritable(stack, False)
     faulthandler.enable(file=stack)  # where a crash happened, for the parent to read
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    threading.Thread(target=_end_with_parent, args=(_to_parent,), daemon=True).start()
+    signal.signal(signal.SIGHUP, lambda number, frame: sys.exit(128 + number))
+    threading.Thread(target=_end_with_parent, args=(_to_parent[0],), daemon=True).start()
 
 
 def _end_with_parent(line: socket.socket) -> None:
@@ -98,6 +101,7 @@ def _end_with_parent(line: socket.socket) -> None:
 
 def run(words: Sequence[str], time_limit: float, folders: set[Path]) -> Ending:
     """Run the command `words` in a child, and return how it ended. Nothing of it is left behind in `folders`."""
+    began = time.monotonic()
     ours, theirs = socket.socketpair()
     with ours, tempfile.TemporaryFile() as stack:
         handles = (theirs.fileno(), stack.fileno())
@@ -115,7 +119,14 @@ def run(words: Sequence[str], time_limit: float, folders: set[Path]) -> Ending:
         finally:
             _end(child)
             _sweep(child.pid, folders | {Path(tempfile.gettempdir())})
-        return _ending(child.returncode, stage, time_limit if hung else None, bool(asked_to_stop), stack)
+        if asked_to_stop:
+            return Ending(child.returncode if child.returncode > 0 else STOPPED)
+        if child.returncode >= 0 and not hung:
+            return Ending(child.returncode)
+        stack.seek(0)
+        file, line = _users_line(stack.read().decode(errors="replace"))
+        name = signal.Signals(-child.returncode).name if child.returncode < 0 else ""
+        return Ending(None, stage, name, time_limit if hung else None, file, line, time.monotonic() - began)
 
 
 def as_result(ending: Ending, kind: str) -> Result:
@@ -123,22 +134,24 @@ def as_result(ending: Ending, kind: str) -> Result:
     from torchferry.records import STAGES, Case, Diagnosis, Fault, History, Job, Location, Step
     from torchferry.result import Result
 
-    during = f" in {ending.stage}" if ending.stage else ""
-    if ending.time_limit is not None:
-        title = f"nothing happened for {ending.time_limit:g} s{during}"
-        message = "the work was ended at the time limit; torch or the model itself hangs, or needs longer"
-        help = "allow it longer with --time-limit SECONDS, or try a smaller example"
-    else:
-        title = f"the process died{during}"
-        message = f"torch, or native code that the model calls, ended the process with {ending.signal}"
-        help = "it is a fault of the library, not of your model's mathematics: try other versions (`torchferry doctor` shows them)"
-        if ending.signal == "SIGKILL":
-            message, help = "the process was killed from outside; most often the system ran out of memory", "free some memory, or try a smaller example"
-    location = Location(ending.file, ending.line)
-    found = Diagnosis("", message, help, location, title=title, slug="process-died")
+    title, message, advice = _told(ending)
+    found = Diagnosis("", message, advice, Location(ending.file, ending.line), title=title, slug="process-died")
     stage = next((s for s in STAGES if s == ending.stage), STAGES[0])
     case = Case(Job(), (Step(stage, fault=Fault("ProcessDied", message)),), (found,))
-    return Result(kind, History((case,), case))  # type: ignore[arg-type]
+    return Result(kind, History((case,), case), seconds=ending.seconds)  # type: ignore[arg-type]
+
+
+def _told(ending: Ending) -> tuple[str, str, str]:
+    """Return the title, the message and the help for a process that did not end by itself."""
+    during = f" in {ending.stage}" if ending.stage else ""
+    if ending.time_limit is not None:
+        message = "the work was ended at the time limit; torch or the model itself hangs, or needs longer"
+        return f"nothing happened for {ending.time_limit:g} s{during}", message, "allow more with `--time-limit SECONDS`"
+    if ending.signal == "SIGKILL":
+        message = "the process was killed from outside; most often the system ran out of memory"
+        return f"the process was killed{during}", message, "free some memory, or try a smaller example"
+    message = f"torch, or native code that the model calls, ended the process with {ending.signal}"
+    return f"the process died{during}", message, "try other versions of torch and its extensions; `torchferry doctor` shows yours"
 
 
 def _watch(child: subprocess.Popen[bytes], line: socket.socket, patience: float, asked_to_stop: list[float]) -> tuple[str, bool]:
@@ -153,7 +166,7 @@ def _watch(child: subprocess.Popen[bytes], line: socket.socket, patience: float,
             time.sleep(LISTEN)
         if asked_to_stop and time.monotonic() - asked_to_stop[0] > FAREWELL:
             return stage, False
-        if time.monotonic() - heard > patience:
+        if time.monotonic() - heard > (max(patience, STARTUP) if stage in ("", "load") else patience):
             child.send_signal(signal.SIGABRT)  # writes down where it is
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(2)
@@ -177,7 +190,8 @@ def _passing_on(child: subprocess.Popen[bytes]) -> Iterator[list[float]]:
         os.killpg(child.pid, signal.SIGCONT)
 
     handlers = {signal.SIGINT: stop, signal.SIGTERM: stop, signal.SIGHUP: stop, signal.SIGTSTP: pause}
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    ignored = {number for number in handlers if signal.getsignal(number) is signal.SIG_IGN}  # as under nohup: it stays so
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items() if number not in ignored}
     try:
         yield asked
     finally:
@@ -198,23 +212,18 @@ def _sweep(pid: int, folders: set[Path]) -> None:
             shutil.rmtree(left, ignore_errors=True)
 
 
-def _ending(code: int, stage: str, time_limit: float | None, stopped: bool, stack: IO[bytes]) -> Ending:
-    if stopped:
-        return Ending(code if code > 0 else STOPPED)
-    if code >= 0 and time_limit is None:
-        return Ending(code)
-    stack.seek(0)
-    file, line = _users_line(stack.read().decode(errors="replace"))
-    name = signal.Signals(-code).name if code < 0 else ""
-    return Ending(None, stage, name, time_limit, file, line)
-
-
 def _users_line(stack: str) -> tuple[str | None, int | None]:
     """Return the innermost line outside of libraries and of torchferry, from what faulthandler wrote."""
-    ours = str(Path(__file__).parents[1])
     current = stack[stack.find("Current thread") :] if "Current thread" in stack else stack
     for file, line in re.findall(r'File "(.+?)", line (\d+)', current):
-        library = "site-packages" in file or "dist-packages" in file or file.startswith((ours, "<", os.path.dirname(os.__file__)))
-        if not library:
+        if is_users(file):
             return file, int(line)
     return None, None
+
+
+def is_users(file: str) -> bool:
+    """Whether a source file is the user's own: not a library's, not Python's, not ours (the demo models count as the user's)."""
+    if "site-packages" in file or "dist-packages" in file or file.startswith("<"):
+        return False
+    ours = Path(__file__).parents[1]
+    return not file.startswith((str(ours), str(Path(os.__file__).parent))) or Path(file) == ours / "demo.py"

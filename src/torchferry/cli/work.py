@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from torchferry.cli.load import Loaded
     from torchferry.result import Result
 
+log = logging.getLogger("torchferry")
 REPORTS = (".html", ".htm", ".md", ".json", ".sarif", ".txt")
 
 
@@ -72,6 +73,8 @@ def work(ask: Ask) -> int:
     if supervise.is_child() or not supervise.possible():
         return _do(ask)
     ending = supervise.run(ask.words, ask.time_limit, folders={p.resolve().parent for p in ask.written})
+    if ending.code == supervise.STOPPED:
+        Screen().line("stopped")
     if ending.code is not None:
         return ending.code
     return deliver(supervise.as_result(ending, ask.kind), ask)
@@ -127,8 +130,10 @@ def _result(ask: Ask, listen: Callable[[Event], None]) -> Result:
     try:
         loaded = load(ask.model, [example_input(text) for text in ask.inputs], trust_remote_code=ask.trust_remote_code)
     except LoadFailed as failed:
-        listen(Event("end", "load", seconds=time.perf_counter() - began, ok=False))
-        return failed.result(ask.kind)
+        spent = time.perf_counter() - began
+        listen(Event("end", "load", seconds=spent, ok=False))
+        log.info("while loading `%s`", ask.model, exc_info=failed.error)
+        return failed.result(ask.kind, spent)
     listen(Event("end", "load", seconds=time.perf_counter() - began))
     return _convert(ask, loaded, listen)
 
@@ -165,4 +170,6 @@ def _feeds(path: Path | None) -> dict[str, Any] | None:
         with np.load(path, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
     except (ValueError, OSError, AttributeError, EOFError) as error:
-        raise UsageError(f"`{path}` is not an .npz file of plain arrays; write it with `numpy.savez(path, name=array)`") from error
+        raise UsageError(
+            f"`{path}` is not an .npz file of plain arrays; write it with `numpy.savez(path, name=array)`"
+        ) from error

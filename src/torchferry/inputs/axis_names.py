@@ -25,16 +25,17 @@ def name_roots(ties: Ties, names: Sequence[str], parts: Sequence[Part], ranks: S
             continue
         axes = [axis for axis, size in ties.sizes.items() if size == root]
         around = axes or [axis for axis, size in ties.sizes.items() if root in size_text.names(size)]
-        name = next(n for n in _proposals(around, names, parts, ranks) if n not in taken)
+        images = {i for i, rank in enumerate(ranks) if rank >= 4 and (i, 1) not in ties.sizes}
+        name = next(n for n in _proposals(around, names, parts, ranks, images) if n not in taken)
         taken.add(name)
         chosen[root] = name
     return chosen
 
 
-def _proposals(axes: list[Axis], names: Sequence[str], parts: Sequence[Part], ranks: Sequence[int]) -> list[str]:
+def _proposals(axes: list[Axis], names: Sequence[str], parts: Sequence[Part], ranks: Sequence[int], images: set[int]) -> list[str]:
     """Return names that would fit, best first."""
     first = axes[0]
-    own = [_after_use(names[i], parts[i], ranks[i], a) for i, a in axes]
+    own = [_after_use(names[i], parts[i], ranks[i], a, i in images) for i, a in axes]
     word = re.sub(r"\W+", "_", names[first[0]]).strip("_") or "input"
     spoken = [n for n in own if n]
     ordered = sorted(set(spoken), key=lambda n: (-spoken.count(n), spoken.index(n)))
@@ -44,7 +45,7 @@ def _proposals(axes: list[Axis], names: Sequence[str], parts: Sequence[Part], ra
     return [*ordered, *prefixed, f"{word}_axis_{first[1]}", *(f"{word}_axis_{first[1]}_{k}" for k in range(2, 99))]
 
 
-def _after_use(name: str, part: Part, rank: int, axis: int) -> str:
+def _after_use(name: str, part: Part, rank: int, axis: int, image: bool) -> str:
     """Return what an axis of an input is usually called."""
     last = name.rsplit(".", 1)[-1].lower()
     if axis == 0 and rank >= 1 and part.role != "number":
@@ -55,10 +56,8 @@ def _after_use(name: str, part: Part, rank: int, axis: int) -> str:
         if last.startswith("decoder_"):
             return "decoder_sequence_length"
         return "sequence_length"
-    if rank == 5 and axis in (1, 2, 3, 4) and part.role == "float":
-        return ("", "num_channels", "depth", "height", "width")[axis]
-    if rank == 4 and part.role == "float":
-        return ("", "num_channels", "height", "width")[axis]
+    if image and part.role == "float" and rank in (4, 5):
+        return ("", "num_channels", "height", "width")[axis] if rank == 4 else ("", "num_channels", "depth", "height", "width")[axis]
     if rank == 3 and part.role == "float":
         return ("", "sequence_length", "features")[axis]
     if rank == 2 and axis == 1:

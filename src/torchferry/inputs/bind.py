@@ -2,69 +2,230 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from torchferry import eager, trees
-from torchferry.inputs.arguments import readings
-from torchferry.inputs.callee import find
-from torchferry.inputs.discover import discover
+from torchferry.errors import UsageError, did_you_mean
+from torchferry.inputs import asked as asking
+from torchferry.inputs import examples as further
+from torchferry.inputs import misbound
+from torchferry.inputs.arguments import Reading, by_name, positional_names, readings
+from torchferry.inputs.callee import Callee, find
+from torchferry.inputs.discover import Found, discover, nothing_moves, within
 from torchferry.inputs.feeds import Feeder, dtype_name
 from torchferry.inputs.flat import is_output
+from torchferry.inputs.notices import failed_example, fixed_words, notices
 from torchferry.inputs.prepare import Prepared, prepare
-from torchferry.inputs.probe import Prober, embedding_uses
+from torchferry.inputs.probe import Observed, Prober, observe
+from torchferry.inputs.roles import Part
 from torchferry.inputs.roles import parts as roles_of
 from torchferry.inputs.vary import Plan, resized
-from torchferry.records import Bound, Case, Fault, Finding, Signature, Step, TensorSpec
+from torchferry.records import Bound, Case, Dim, Fault, Finding, Job, Location, Signature, Step, TensorSpec
 
-CALLS, SECONDS = 150, 20.0
+CALLS = 400  # of the eager model at most, to find out which sizes move
+SECONDS = 30.0  # and no longer than this, whatever the model
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A reading that the model took: made ready, with what its call showed."""
+
+    callee: Callee
+    prepared: Prepared
+    observed: Observed
+    findings: tuple[Finding, ...] = ()
 
 
 def bind(case: Case) -> Step:
     """Return the model as a plain function of tensors, or what its own example raised."""
     job = case.job
-    callee = find(job.model)
-    fault: Fault | None = None
-    for reading in readings(callee.signature, job.args, job.kwargs):
-        prepared = prepare(callee, reading, job.input_names)
+    called = _called(job, find(job.model))
+    if isinstance(called, Step):
+        return called
+    parts = _parts(called)
+    found, asked, findings = _sizes(job, called, parts)
+    prepared = _renamed(called, asked.inputs)
+    signature = _signature(prepared, found)
+    feeder = Feeder(called.callee, prepared, signature)
+    others = further.flatten(feeder, signature, job.examples)
+    outputs = _output_names(job, called, prepared.names, asked.outputs)
+    bound = _bound(prepared, found, signature, feeder, parts, outputs, others.tensors)
+    findings = (*called.findings, *findings, *others.findings, *notices(called.callee, prepared, called.observed))
+    return Step("inputs", bound, findings=findings, notes=(*found.notes, *fixed_words(prepared)))
+
+
+# --- which reading of the arguments -------------------------------------------------------------------
+
+
+def _called(job: Job, callee: Callee) -> Called | Step:
+    """Return the first reading that the model takes, or the fault of the likeliest one."""
+    args = callee.program.example_inputs[0] if callee.program is not None and not job.args and not job.kwargs else job.args
+    possible = readings(callee.signature, args, job.kwargs)
+    if edits := job.edits_for("inputs", "bind-by-name"):
+        possible = _by_edit(callee, possible, list(edits[-1].params["names"]))
+    failure: tuple[Fault, Reading] | None = None
+    for reading in possible:
+        prepared = _prepared(job, callee, reading)
         try:
-            uses = embedding_uses(eager.fresh(prepared.flat), prepared.tensors)
+            observed = observe(eager.fresh(prepared.flat), prepared.tensors)
         except Exception as error:  # the user's model may raise anything on its own example
-            fault = fault or Fault.of(error)
+            failure = failure or (Fault.of(error), reading)
             continue
-        return _bound(job, callee, prepared, uses)
-    assert fault is not None
-    return Step("inputs", fault=fault)
+        findings = [] if edits else list(misbound.contradicting_names(callee, reading, job.input_names))
+        return Called(callee, prepared, observed, (*findings, *misbound.swapped(prepared, callee.signature)))
+    assert failure is not None
+    fault, reading = failure
+    findings = (*misbound.other_readings(callee, reading, job.input_names), failed_example(callee, _prepared(job, callee, reading)))
+    return Step("inputs", fault=fault, findings=findings)
 
 
-def _bound(job: Any, callee: Any, prepared: Prepared, uses: list[Any]) -> Step:
-    tables = {i: rows for _, rows, index in uses for i, t in enumerate(prepared.tensors) if t.shape == index.shape and torch.equal(t, index.to(t.dtype))}
-    parts = roles_of(prepared.names, prepared.tensors, tables, prepared.numbers)
+def _prepared(job: Job, callee: Callee, reading: Reading) -> Prepared:
+    prepared = prepare(callee, reading, job.input_names)
+    if not job.examples:
+        return prepared
+    varying = further.varying_numbers(Feeder(callee, prepared, Signature(())), job.examples)
+    return prepare(callee, reading, job.input_names, varying) if varying else prepared
+
+
+def _by_edit(callee: Callee, possible: list[Reading], names: list[str]) -> list[Reading]:
+    moved = [by_name(callee.signature, reading, names) for reading in possible]
+    return [reading for reading in moved if reading is not None] or possible
+
+
+# --- which sizes move -----------------------------------------------------------------------------------
+
+
+def _parts(called: Called) -> tuple[Part, ...]:
+    tensors = called.prepared.tensors
+    tables = {
+        i: rows
+        for _, rows, index in called.observed.tables
+        for i, tensor in enumerate(tensors)
+        if tensor.shape == index.shape and not tensor.is_floating_point() and torch.equal(tensor, index.to(tensor.dtype))
+    }
+    return roles_of(called.prepared.keys, tensors, tables, called.prepared.numbers)
+
+
+def _sizes(job: Job, called: Called, parts: tuple[Part, ...]) -> tuple[Found, asking.Asked, tuple[Finding, ...]]:
+    prepared = called.prepared
+    asked = _asked(job, called)
+    must = further.differing_axes(Feeder(called.callee, prepared, Signature(())), job.examples)
+    if job.dynamic_shapes == "none" and not must:
+        return nothing_moves(prepared.tensors), asked, ()
     prober = Prober(prepared.flat, prepared.tensors, parts, calls=CALLS, seconds=SECONDS)
-    found = discover(prober, prepared.names)
-    tensors = tuple(resized(t, s, p) for t, s, p in zip(prepared.tensors, found.base, parts, strict=True))
-    specs = tuple(TensorSpec(n, dtype_name(t.dtype), s) for n, t, s in zip(prepared.names, tensors, found.shapes, strict=True))
-    signature = Signature(specs, found.dims, prepared.fixed)
-    sizes = {str(s): n for shape, real in zip(found.shapes, found.base, strict=True) for s, n in zip(shape, real, strict=True) if isinstance(s, str)}
-    plan = Plan(prepared.names, tensors, found.shapes, parts, sizes)
-    with torch.no_grad():
-        answer = eager.fresh(prepared.flat).named_outputs(eager.clone(tensors))
-    outputs = [n for n, leaf in answer if is_output(leaf)]
-    given = list(job.output_names or ())
-    outputs = given + trees.unique(outputs[len(given) :], [*given, *prepared.names])
-    dynamic = torch.export.Dim.DYNAMIC
-    shapes = tuple({a: dynamic for a, s in enumerate(shape) if isinstance(s, str)} or None for shape in found.shapes)
-    bound = Bound(
-        prepared.flat,
-        tensors,
-        signature,
-        tuple(outputs),
-        shapes if any(shapes) else None,
-        plan.vary,
-        Feeder(callee, prepared, signature),
-        tuple(Feeder(callee, prepared, signature).tensors(*e) for e in job.examples),
-        roles={n: p.role for n, p in zip(prepared.names, parts, strict=True)},
+    names = [asked.inputs.get(i, name) for i, name in enumerate(prepared.names)]
+    empty = {name: low == 0 for name, (low, _) in job.ranges.items()}
+    found = discover(prober, names, asked.axes, must, empty)
+    dims, beyond = _with_ranges(job.ranges, found, [tuple(t.shape) for t in prepared.tensors])
+    return replace(found, dims=dims), asked, (*found.findings, *beyond)
+
+
+def _asked(job: Job, called: Called) -> asking.Asked:
+    prepared = called.prepared
+    shapes = tuple(tuple(t.shape) for t in prepared.tensors)
+    if job.dynamic_shapes is not None and job.dynamic_axes:
+        raise UsageError("give dynamic_shapes or dynamic_axes, not both: they say the same thing")
+    if isinstance(job.dynamic_shapes, str):
+        if job.dynamic_shapes != "none":
+            raise UsageError(f"dynamic_shapes must be a dict, a tuple, None or \"none\"; got {job.dynamic_shapes!r}")
+        return asking.Asked({})
+    if job.dynamic_shapes is not None:
+        positional = positional_names(called.callee.signature, len(prepared.reading.args))
+        return asking.from_shapes(job.dynamic_shapes, prepared.reading, positional, prepared.keys, prepared.names, shapes)
+    if job.dynamic_axes:
+        outputs = job.output_names or tuple(n for n, leaf in called.observed.outputs if is_output(leaf))
+        return asking.from_axes(job.dynamic_axes, prepared.names, outputs, shapes, named=bool(job.input_names))
+    return asking.Asked()
+
+
+def _with_ranges(
+    ranges: Mapping[str, tuple[int, int | None]], found: Found, example: list[tuple[int, ...]]
+) -> tuple[tuple[Dim, ...], tuple[Finding, ...]]:
+    """Return the dims with the ranges that the user asked for, and a finding for each that the model itself refuses."""
+    known = {d.name: d for d in found.dims}
+    findings = []
+    for name, (low, high) in ranges.items():
+        if name not in known:
+            there = f"; there are {', '.join(known)}" if known else ": no size moves"
+            raise UsageError(f"ranges names `{name}`, which is no dimension that moves{did_you_mean(name, known)}{there}")
+        if high is not None and low > high:
+            raise UsageError(f"the range of `{name}` is empty: {low}..{high}")
+        for shape, sizes in zip(found.shapes, example, strict=True):
+            for size, number in zip(shape, sizes, strict=True):
+                if size == name and (number < low or (high is not None and number > high)):
+                    raise UsageError(f"the example has {number} for `{name}`, outside of the range {low}..{'' if high is None else high}")
+        dim = known[name]
+        if low < dim.low or (high is not None and dim.high is not None and high > dim.high):
+            facts = {"dim": name, "asked": [low, high], "model": [dim.low, dim.high], "why": dim.why}
+            findings.append(Finding("range-beyond-model", Location(), facts))
+        known[name] = within(dim, low, high)
+    return tuple(known.values()), tuple(findings)
+
+
+# --- putting it together -----------------------------------------------------------------------------------
+
+
+def _renamed(called: Called, names: Mapping[int, str]) -> Prepared:
+    """Return the example with the names that the keys of dynamic_axes gave to inputs."""
+    prepared = called.prepared
+    if not names:
+        return prepared
+    return replace(prepared, names=tuple(names.get(i, n) for i, n in enumerate(prepared.names)))
+
+
+def _signature(prepared: Prepared, found: Found) -> Signature:
+    specs = tuple(
+        TensorSpec(name, dtype_name(tensor.dtype), shape, why)
+        for name, tensor, shape, why in zip(prepared.names, prepared.tensors, found.shapes, found.why, strict=True)
     )
-    findings: tuple[Finding, ...] = ()
-    return Step("inputs", bound, findings=findings, notes=found.notes)
+    return Signature(specs, found.dims, prepared.fixed)
+
+
+def _output_names(job: Job, called: Called, inputs: tuple[str, ...], named: Mapping[int, str]) -> tuple[str, ...]:
+    own = [named.get(i, n) for i, n in enumerate(n for n, leaf in called.observed.outputs if is_output(leaf))]
+    given = list(job.output_names or ())
+    if len(given) > len(own):
+        raise UsageError(f"output_names has {len(given)} names ({', '.join(given)}), but the model gives {len(own)}: {', '.join(own)}")
+    if both := sorted(set(given) & set(inputs)):
+        raise UsageError(f"`{both[0]}` is the name of an input and of an output; give the output another name")
+    rest = [f"{n}_out" if n in inputs else n for n in own[len(given) :]]
+    return (*given, *trees.unique(rest, [*given, *inputs]))
+
+
+def _bound(
+    prepared: Prepared,
+    found: Found,
+    signature: Signature,
+    feeder: Feeder,
+    parts: tuple[Part, ...],
+    outputs: tuple[str, ...],
+    others: tuple[tuple[torch.Tensor, ...], ...],
+) -> Bound:
+    tensors = tuple(
+        t if tuple(t.shape) == s else resized(t, s, p) for t, s, p in zip(prepared.tensors, found.base, parts, strict=True)
+    )
+    plan = Plan(prepared.names, tensors, found.shapes, parts, found.sizes)
+    shapes = tuple(_moving(shape) for shape in found.shapes)
+    return Bound(
+        module=prepared.flat,
+        args=tensors,
+        signature=signature,
+        outputs=outputs,
+        dynamic_shapes=shapes if any(shapes) else None,
+        vary=plan.vary,
+        feeds=feeder,
+        examples=others,
+        roles=dict(_roles(prepared, parts)),
+    )
+
+
+def _moving(shape: tuple[Any, ...]) -> dict[int, Any] | None:
+    return {axis: torch.export.Dim.DYNAMIC for axis, size in enumerate(shape) if isinstance(size, str)} or None
+
+
+def _roles(prepared: Prepared, parts: tuple[Part, ...]) -> Iterator[tuple[str, str]]:
+    yield from ((name, part.role) for name, part in zip(prepared.names, parts, strict=True))

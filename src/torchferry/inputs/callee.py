@@ -65,7 +65,7 @@ def _inside(model: Any) -> Any:
         return model.func
     if isinstance(model, torch.nn.DataParallel | torch.nn.parallel.DistributedDataParallel):
         return model.module
-    if isinstance(model, torch.nn.Module) and isinstance(vars(model).get("_modules", {}).get("_orig_mod"), torch.nn.Module):
+    if isinstance(model, torch.nn.Module) and not isinstance(model, torch.jit.ScriptModule) and "_orig_mod" in model._modules:
         return model._orig_mod  # torch.compile(module)
     if inspect.isfunction(model) and hasattr(model, "_torchdynamo_orig_callable"):
         return model._torchdynamo_orig_callable  # torch.compile(function)

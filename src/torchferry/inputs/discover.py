@@ -1,11 +1,32 @@
-"""Which sizes can move, and which move together: found by trying the eager model."""
+"""Which sizes can move, which move together and how far: found by trying the eager model.
+
+    units -> ones made two -> ties (moving.py) -> what was asked for -> bounds (bounds.py) -> names (axis_names.py)
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from torchferry.errors import UsageError
+from torchferry.inputs import sizes as size_text
+from torchferry.inputs.axis_names import name_roots
+from torchferry.inputs.bounds import Span, span
+from torchferry.inputs.hints import Hints, symbolic_sizes
+from torchferry.inputs.moving import Search, Ties, Unit
 from torchferry.inputs.probe import Axis, Prober, Shapes, moved
-from torchferry.records import Dim, Size
+from torchferry.inputs.reasons import why_fixed
+from torchferry.records import Dim, Finding, Location, Size
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What the user asked of an axis: a name, and the range that must hold (None: as far as the model goes)."""
+
+    name: str | None = None
+    low: int | None = None
+    high: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,32 +37,232 @@ class Found:
     dims: tuple[Dim, ...]
     base: Shapes  # the example's sizes, made again without ones on axes that move
     why: tuple[tuple[str, ...], ...]
+    sizes: Mapping[str, int]  # each dim in the example
     notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
-def discover(prober: Prober, names: tuple[str, ...]) -> Found:
-    """Return which sizes of the example can move."""
-    base: Shapes = tuple(tuple(t.shape) for t in prober.tensors)
-    axes = [(i, a) for i, shape in enumerate(base) for a in range(len(shape))]
-    classes: list[tuple[Axis, ...]] = []
-    left = [x for x in axes if base[x[0]][x[1]] > 0]
-    while left:
-        first = left[0]
-        size = base[first[0]][first[1]]
-        equal = [x for x in left if base[x[0]][x[1]] == size]
-        same = [x for x in equal if x[1] == first[1]]
-        for group in ((first,), tuple(same), tuple(equal)):
-            if prober.runs(moved(base, dict.fromkeys(group, size + 1))):
-                classes.append(group)
+def nothing_moves(tensors: Sequence[object]) -> Found:
+    """Return what stands for a file of fixed sizes."""
+    base: Shapes = tuple(tuple(t.shape) for t in tensors)  # type: ignore[attr-defined]
+    return Found(base, (), base, tuple(("",) * len(s) for s in base), {})
+
+
+def discover(
+    prober: Prober,
+    names: Sequence[str],
+    asked: Mapping[Axis, Ask] | None = None,
+    must: frozenset[Axis] = frozenset(),
+    zero: Mapping[str, bool] | None = None,
+) -> Found:
+    """Return which sizes move: all that can when `asked` is None, otherwise those asked for and what is tied to them.
+
+    `must` are the axes that differ between the user's examples; `zero` says which dims may be asked to be empty.
+    """
+    example: Shapes = tuple(tuple(t.shape) for t in prober.tensors)
+    ties = as_asked(prober, asked, names, example) if asked and not must - asked.keys() else None
+    if ties is None:
+        units = _units(names, example, prober)
+        base = _without_ones(prober, example)
+        ties = Search(prober, base, units, lambda: _hints(prober)).run()
+        _settle_ones(prober, ties, example)
+        _tie_idle_masks(prober, ties)
+        if asked is not None:
+            _same_name_same_size(ties, asked, names, example)
+            _only_asked(ties, {**asked, **dict.fromkeys(must, Ask())})
+    wanted = {axis: ask.name for axis, ask in (asked or {}).items() if ask.name}
+    ranks = [len(s) for s in example]
+    called = name_roots(ties, names, prober.parts, ranks, wanted)
+    empty = {root for root in ties.roots if _is_past(ties, root, prober) or (zero or {}).get(called[root])}
+    spans = {root: span(prober, ties, root, from_zero=root in empty) for root in ties.roots}
+    dims = tuple(_dim(root, called[root], spans[root], ties, asked or {}, must) for root in ties.roots)
+    shapes = tuple(tuple(_renamed(ties.sizes.get((i, a), n), called) for a, n in enumerate(s)) for i, s in enumerate(ties.base))
+    why = tuple(tuple("" if (i, a) in ties.sizes else _reason(prober, ties, (i, a)) for a in range(len(s))) for i, s in enumerate(ties.base))
+    findings = _refused(asked or {}, must, ties, why, names, example)
+    sizes = {called[root]: n for root, n in ties.roots.items()}
+    return Found(shapes, dims, ties.base, why, sizes, table(names, shapes, dims, why), findings)
+
+
+def table(names: Sequence[str], shapes: Sequence[Sequence[Size]], dims: Sequence[Dim], why: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return what was found as lines for the user: `input_ids[0] = attention_mask[0] = batch_size (1..)`."""
+    lines = []
+    places: dict[Size, list[str]] = {}
+    for name, shape, reasons in zip(names, shapes, why, strict=True):
+        for axis, (size, reason) in enumerate(zip(shape, reasons, strict=True)):
+            if isinstance(size, str):
+                places.setdefault(size, []).append(f"{name}[{axis}]")
+            else:
+                lines.append(f"{name}[{axis}] = {size}" + (f" ({reason})" if reason else ""))
+    spans = {d.name: str(d).split(" = ", 1)[1].replace(" (", ": ").removesuffix(")") for d in dims}
+    moving = []
+    for size, axes in places.items():
+        listed = axes if len(axes) <= 6 else [*axes[:3], f"... {len(axes) - 4} more ...", axes[-1]]
+        moving.append(f"{' = '.join(listed)} = {size}" + (f" ({spans[str(size)]})" if size in spans else ""))
+    return (*moving, *lines)
+
+
+# --- before the search ---------------------------------------------------------------------------
+
+
+def _units(names: Sequence[str], shapes: Shapes, prober: Prober) -> list[Unit]:
+    """Return the axes to try, those of look-alike inputs (the layers of a cache, the items of a list) as one."""
+    alike: dict[object, list[int]] = {}
+    for i, name in enumerate(names):
+        pattern = re.sub(r"\b(key|value)$", "kv", re.sub(r"\d+", "#", name))
+        key = (pattern, shapes[i], prober.tensors[i].dtype) if pattern != name else i
+        alike.setdefault(key, []).append(i)
+    return [tuple((i, a) for i in members) for members in alike.values() for a in range(len(shapes[members[0]])) if shapes[members[0]][a] > 0]
+
+
+def _without_ones(prober: Prober, example: Shapes) -> Shapes:
+    """Return the example's sizes with a batch of one made two, if the model takes that: one broadcasts and hides ties."""
+    first = {(i, 0): 2 for i, s in enumerate(example) if s and s[0] == 1}
+    tried = moved(example, first)
+    return tried if first and prober.runs(tried) else example
+
+
+def _settle_ones(prober: Prober, ties: Ties, example: Shapes) -> None:
+    """Make sizes of one two where they move, and give the others back their one."""
+    back = {(i, a): n for i, s in enumerate(example) for a, n in enumerate(s) if n == 1 and (i, a) not in ties.sizes}
+    ties.base = moved(ties.base, back)
+    for root, size in list(ties.roots.items()):
+        if size == 1:
+            better = next((n for n in (2, 3) if prober.runs(ties.shapes(**{root: n}))), 1)
+            ties.base = ties.shapes(**{root: better})
+            ties.roots[root] = better
+
+
+def _tie_idle_masks(prober: Prober, ties: Ties) -> None:
+    """Tie the sizes of a mask that the model does not look at to those of the inputs it belongs to: nobody varies them alone."""
+    for root in list(ties.roots):
+        axes = [axis for axis, size in ties.sizes.items() if size == root]
+        if not axes or any(prober.parts[i].role not in ("mask", "types", "positions") for i, _ in axes):
+            continue
+        for other, size in ties.roots.items():
+            same = [axis for axis, s in ties.sizes.items() if s == other and axis[1] == axes[0][1]]
+            if other != root and size == ties.roots[root] and same:
+                ties.sizes.update(dict.fromkeys(axes, other))
+                del ties.roots[root]
                 break
-        else:
-            group = (first,)
-        left = [x for x in left if x not in group]
-    dims = []
-    shapes: list[list[Size]] = [list(s) for s in base]
-    for k, group in enumerate(classes):
-        name = "batch_size" if all(a == 0 for _, a in group) and k == 0 else f"{names[group[0][0]]}_dim_{group[0][1]}".replace(".", "_")
-        dims.append(Dim(name))
-        for i, a in group:
-            shapes[i][a] = name
-    return Found(tuple(tuple(s) for s in shapes), tuple(dims), base, tuple(() for _ in base))
+
+
+def _hints(prober: Prober) -> Hints:
+    return symbolic_sizes(prober.module, prober.tensors)
+
+
+# --- what was asked for --------------------------------------------------------------------------
+
+
+def as_asked(prober: Prober, asked: Mapping[Axis, Ask], names: Sequence[str], example: Shapes) -> Ties | None:
+    """Return the ties just as they were asked for, if every axis has a name and the model goes along; None otherwise."""
+    if any(ask.name is None for ask in asked.values()):
+        return None
+    ties = Ties(example)
+    dims = {name for ask in asked.values() for name in size_text.names(str(ask.name))}
+    roots = {name: f"r{k}" for k, name in enumerate(sorted(dims))}
+    for (i, a), ask in asked.items():
+        ties.sizes[i, a] = re.sub(r"[A-Za-z_]\w*", lambda m: roots[m[0]], str(ask.name))
+        if ask.name in roots:
+            before = ties.roots.setdefault(roots[str(ask.name)], example[i][a])
+            if before != example[i][a]:
+                raise _two_sizes(str(ask.name), asked, names, example)
+    if roots.values() - ties.roots.keys() or ties.shapes() != example:
+        return None
+    _settle_ones(prober, ties, example)
+    moves = all(prober.runs(ties.shapes(**{root: size + k})) for root, size in ties.roots.items() for k in (1, 2))
+    return ties if moves else None
+
+
+def _two_sizes(name: str, asked: Mapping[Axis, Ask], names: Sequence[str], example: Shapes) -> UsageError:
+    places = {example[i][a]: f"`{names[i]}[{a}]` is {example[i][a]}" for (i, a), ask in asked.items() if ask.name == name}
+    return UsageError(f"`{name}` stands for two sizes in the example: {' and '.join(places.values())}; give them different names")
+
+
+def _same_name_same_size(ties: Ties, asked: Mapping[Axis, Ask], names: Sequence[str], example: Shapes) -> None:
+    """Tie axes that the user gave one name; a name that stands for two sizes in the example is refused."""
+    first: dict[str, Axis] = {}
+    for axis, ask in asked.items():
+        if ask.name is None:
+            continue
+        other = first.setdefault(ask.name, axis)
+        if example[axis[0]][axis[1]] != example[other[0]][other[1]]:
+            raise _two_sizes(ask.name, asked, names, example)
+        one, two = ties.sizes.get(other), ties.sizes.get(axis)
+        if isinstance(one, str) and isinstance(two, str) and one != two and {one, two} <= ties.roots.keys():
+            for where, size in ties.sizes.items():
+                if isinstance(size, str):
+                    ties.sizes[where] = re.sub(rf"\b{two}\b", one, size)
+            ties.base = moved(ties.base, {a: ties.roots[one] for a, s in ties.sizes.items() if s == one})
+            del ties.roots[two]
+
+
+def _only_asked(ties: Ties, asked: Mapping[Axis, Ask]) -> None:
+    kept = {root for axis in asked for root in size_text.names(ties.sizes.get(axis, 0))}
+    for axis, size in list(ties.sizes.items()):
+        if not size_text.names(size) & kept:
+            del ties.sizes[axis]
+    needed = {root for size in ties.sizes.values() for root in size_text.names(size)}
+    for root in list(ties.roots):
+        if root not in needed:
+            del ties.roots[root]
+
+
+def _refused(
+    asked: Mapping[Axis, Ask], must: frozenset[Axis], ties: Ties, why: Sequence[Sequence[str]], names: Sequence[str], example: Shapes
+) -> tuple[Finding, ...]:
+    """Return a finding for each axis that should move and that the eager model does not let move."""
+    found = []
+    for axis in {**asked, **dict.fromkeys(must)}:
+        if axis in ties.sizes:
+            continue
+        i, a = axis
+        facts = {"input": names[i], "axis": a, "size": example[i][a], "why": why[i][a], "from_examples": axis in must}
+        found.append(Finding("asked-axis-does-not-move", Location(input_name=names[i]), facts))
+    return tuple(found)
+
+
+# --- after the search ----------------------------------------------------------------------------
+
+
+def _is_past(ties: Ties, root: str, prober: Prober) -> bool:
+    """Whether a root is the length of a cache: those start empty."""
+    axes = [axis for axis, size in ties.sizes.items() if size == root]
+    return bool(axes) and all(prober.parts[i].role == "cache" and a == prober.tensors[i].dim() - 2 for i, a in axes)
+
+
+def _dim(root: str, name: str, found: Span, ties: Ties, asked: Mapping[Axis, Ask], must: frozenset[Axis]) -> Dim:
+    axes = [axis for axis, size in ties.sizes.items() if root in size_text.names(size)]
+    asks = [asked[axis] for axis in axes if axis in asked and ties.sizes[axis] == root]
+    wanted = bool([a for a in axes if a in asked or a in must])
+    dim = Dim(name, found.low, found.high, ties.steps.get(root, 1), found.why, wanted)
+    low = next((a.low for a in asks if a.low is not None), None)
+    high = next((a.high for a in asks if a.high is not None), None)
+    if low is not None or high is not None:
+        return within(dim, low, high)
+    return dim
+
+
+def within(dim: Dim, low: int | None, high: int | None) -> Dim:
+    """Return the dim with the range that the user asked for; what the model itself refuses stays out and is told elsewhere."""
+    start = dim.low if low is None else max(low, dim.low)
+    end = dim.high if high is None else high if dim.high is None else min(high, dim.high)
+    return replace(dim, low=start, high=end, why=dim.why if end == dim.high else "", asked=True)
+
+
+def _renamed(size: Size, called: Mapping[str, str]) -> Size:
+    if isinstance(size, int):
+        return size
+    return re.sub(r"\br\d+\b", lambda m: called[m[0]], size)
+
+
+def _reason(prober: Prober, ties: Ties, axis: Axis) -> str:
+    i, a = axis
+    size = ties.base[i][a]
+    said = next((r for s, r in prober.answers.items() if r is not None and _differs_only_at(s, axis, prober)), None)
+    return why_fixed(said, size)
+
+
+def _differs_only_at(shapes: Shapes, axis: Axis, prober: Prober) -> bool:
+    example = tuple(tuple(t.shape) for t in prober.tensors)
+    different = [(i, a) for i, s in enumerate(shapes) for a, n in enumerate(s) if n != example[i][a]]
+    return axis in different and all(d == axis or example[d[0]][d[1]] == 1 for d in different)

@@ -11,7 +11,7 @@ import torch
 
 from torchferry.errors import FeedError, UsageError
 from torchferry.inputs import sizes as size_text
-from torchferry.inputs.arguments import leaves, readings
+from torchferry.inputs.arguments import by_name, leaves, readings
 from torchferry.inputs.callee import Callee
 from torchferry.inputs.prepare import Prepared, as_input, shown
 from torchferry.records import Dim, Signature, Size, TensorSpec
@@ -33,15 +33,16 @@ class Feeder:
     def __call__(self, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> dict[str, np.ndarray]:
         """Return {input name: array} for the user's arguments, or raise FeedError saying what the file cannot take."""
         tensors = self.tensors(args, kwargs or {})
-        check_sizes(self.signature, [tuple(t.shape) for t in tensors])
+        self.check(tensors)
         return {spec.name: as_array(t) for spec, t in zip(self.signature.inputs, tensors, strict=True)}
+
+    def check(self, tensors: tuple[torch.Tensor, ...]) -> None:
+        """Raise FeedError where sizes contradict each other or what the file declares."""
+        check_sizes(self.signature, [tuple(t.shape) for t in tensors])
 
     def tensors(self, args: Any, kwargs: Mapping[str, Any]) -> tuple[torch.Tensor, ...]:
         """Return the user's arguments as the flat module takes them; sizes are not looked at."""
-        try:
-            given = self._leaves(args, kwargs)
-        except UsageError as error:
-            raise FeedError(str(error)) from error
+        given = self.leaves(args, kwargs)
         tensors: list[torch.Tensor] = []
         slots = self.prepared.flat.recipe.slots
         for slot in slots:
@@ -60,17 +61,19 @@ class Feeder:
             raise FeedError(f"`{extra[0]}` is not an input of the file; it takes {', '.join(s.name for s in self.signature.inputs)}")
         return tuple(tensors)
 
-    def _leaves(self, args: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        names = self.prepared.reading
-        for reading in readings(self.callee.signature, args, kwargs):
-            if names.how == "by name" and reading.args:  # bound as the example was
-                from torchferry.inputs.arguments import by_name
-
-                reading = by_name(self.callee.signature, reading, list(names.kwargs)[: len(reading.args)]) or reading
-            parts, _, _ = leaves(self.callee.signature, reading)
-            if {n for n, _ in parts} & {s.name for s in self.prepared.flat.recipe.slots}:
-                return dict(parts)
-        return dict(leaves(self.callee.signature, readings(self.callee.signature, args, kwargs)[0])[0])
+    def leaves(self, args: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the leaves of the user's arguments by name, bound as the example was."""
+        signature, example = self.callee.signature, self.prepared.reading
+        try:
+            possible = readings(signature, args, kwargs)
+        except UsageError as error:
+            raise FeedError(str(error)) from error
+        if example.how == "by name":
+            names = list(example.kwargs)
+            possible = [by_name(signature, r, names[: len(r.args)]) or r for r in possible]
+        wanted = {s.name for s in self.prepared.flat.recipe.slots}
+        best = max(possible, key=lambda r: len(wanted & {n for n, _ in leaves(signature, r)[0]}))
+        return dict(leaves(signature, best)[0])
 
     def _missing(self, name: str, given: Mapping[str, Any]) -> str:
         head = name.rsplit(".", 1)[0]

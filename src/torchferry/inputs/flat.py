@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import keyword
 import re
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,9 @@ import torch
 
 from torchferry import trees
 from torchferry.inputs.callee import Callee, modules_in, rebound
+
+
+TAKEN = frozenset(dir(builtins))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,8 @@ def flat_module(callee: Callee, recipe: Recipe, names: Sequence[str]) -> Flat:
 def identifiers(names: Sequence[str]) -> list[str]:
     """Return the names as Python identifiers, each once."""
     words = [re.sub(r"\W", "_", name) for name in names]
-    words = [f"input_{w}" if not w or w[0].isdigit() or keyword.iskeyword(w) or w == "self" else w for w in words]
+    # torch.fx renames placeholders that are called like a builtin, such as `input`
+    words = [f"arg_{w}" if not w or w[0].isdigit() or keyword.iskeyword(w) or w == "self" or w in TAKEN else w for w in words]
     return trees.unique(words)
 
 

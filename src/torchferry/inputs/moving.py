@@ -15,6 +15,7 @@ from torchferry.inputs.probe import Axis, Prober, Shapes, moved
 from torchferry.records import Size
 
 Unit = tuple[Axis, ...]  # axes that are tried as one from the start: the layers of a cache
+SIDE = ("mask", "types", "positions")  # inputs that go beside another one and share its sizes
 MOST_SUBSETS = 60
 
 
@@ -52,7 +53,8 @@ class Search:
 
     def run(self) -> Ties:
         """Return what moves, after trying the likeliest first."""
-        for stage in (self._alone, self._same_axis, self._hinted, self._equal_sizes, self._sums, self._steps, self._shrinking):
+        ways = (self._mask_over_past, self._masks, self._alone, self._same_axis, self._hinted, self._equal_sizes, self._sums, self._steps, self._growing, self._shrinking)
+        for stage in ways:
             if self.pending:
                 stage()
         self._jointly()
@@ -74,8 +76,8 @@ class Search:
         if size == 1:
             return [up, next(n for n in itertools.count(up + step, step) if n not in taken)]
         down = next((n for n in range(size - step, 1, -step) if n not in taken), None)
-        if down is None:
-            return [up, next(n for n in itertools.count(up + step, step) if n not in taken)]
+        if down is None:  # a size of two: one is all there is below, and only what also takes that is not a mere "at least"
+            return [up, next(n for n in itertools.count(up + step, step) if n not in taken), 1]
         return [up, down]
 
     def _steady(self, units: Iterable[Unit]) -> bool:
@@ -90,6 +92,42 @@ class Search:
         return self.ties.add([axis for unit in units for axis in unit], self._size(units[0]))
 
     # --- the kinds of tie, in the order in which they are tried -------------------------------------
+
+    def _role(self, unit: Unit) -> str:
+        return self.prober.parts[unit[0][0]].role
+
+    def _last(self, unit: Unit) -> bool:
+        i, a = unit[0]
+        return a == len(self.ties.base[i]) - 1
+
+    def _mask_over_past(self) -> None:
+        """Tie a mask to what it is for where models are lenient about its length: the cached tokens and the new ones."""
+        past = [u for u in self.pending if self._role(u) == "cache" and u[0][1] == len(self.ties.base[u[0][0]]) - 2]
+        new = [u for u in self.pending if self._role(u) in ("ids", "types", "positions") and self._last(u)]
+        masks = [u for u in self.pending if self._role(u) == "mask" and self._last(u)]
+        for p, s in itertools.product(past, new):
+            if p not in self.pending or s not in self.pending:
+                continue
+            total = [m for m in masks if m in self.pending and self._size(m) == self._size(p) + self._size(s)]
+            if total:
+                a, b = sympy.symbols("a0 a1")
+                beside = {u: b for u in new if u in self.pending and self._size(u) == self._size(s)}
+                cached = {u: a for u in past if u in self.pending and self._size(u) == self._size(p)}
+                self._try_expressions({**beside, **cached, **dict.fromkeys(total, a + b)}, {a: self._size(p), b: self._size(s)})
+
+    def _masks(self) -> None:
+        """Tie a mask to the input of its sizes, though the model may take others for it: nobody varies them alone."""
+        for unit in list(self.pending):
+            if unit not in self.pending or self._role(unit) not in SIDE:
+                continue
+            group = [u for u in self._equal(unit) if u[0][1] == unit[0][1]]
+            if not any(self._role(u) not in SIDE for u in group) or not self._steady(group):
+                continue
+            for other in list(group):
+                rest = [u for u in group if u != other]
+                if self._role(other) not in SIDE and any(self._role(u) not in SIDE for u in rest) and self._steady(rest):
+                    group = rest
+            self._settle(group)
 
     def _alone(self) -> None:
         for unit in list(self.pending):
@@ -221,25 +259,27 @@ class Search:
         divisors = [d for d in range(2, size) if size % d == 0]
         return next((d for d in divisors if runs(size + d) and (size - d < 2 or runs(size - d))), size)
 
-    def _shrinking(self) -> None:
-        """Find sizes that are at their largest in the example: they only shrink."""
-        for unit in list(self.pending):
-            if unit not in self.pending or self._size(unit) < 4:
-                continue
-            for group in ([u for u in self._equal(unit) if u[0][1] == unit[0][1]], [unit]):
-                axes = [axis for u in group for axis in u]
-                if all(self.prober.runs(moved(self.ties.base, dict.fromkeys(axes, self._size(unit) - k))) for k in (1, 2)):
-                    root = self._settle(self._smallest_shrinking(unit, group))
-                    self.ties.ends[root] = self._size(unit)
-                    break
+    def _growing(self) -> None:
+        """Find sizes of two that only grow."""
+        self._one_way(lambda n: n == 2, (1, 2), None)
 
-    def _smallest_shrinking(self, unit: Unit, group: list[Unit]) -> list[Unit]:
-        for other in list(group):
-            rest = [u for u in group if u != other]
-            axes = [axis for u in rest for axis in u]
-            if other != unit and rest and all(self.prober.runs(moved(self.ties.base, dict.fromkeys(axes, self._size(unit) - k))) for k in (1, 2)):
-                group = rest
-        return group
+    def _shrinking(self) -> None:
+        """Find sizes that are at their largest in the example."""
+        self._one_way(lambda n: n >= 4, (-1, -2), self.ties.ends)
+
+    def _one_way(self, eligible: Callable[[int], bool], steps: tuple[int, ...], ends: dict[str, int] | None) -> None:
+        def runs(group: list[Unit]) -> bool:
+            axes, size = [axis for u in group for axis in u], self._size(group[0])
+            return all(self.prober.runs(moved(self.ties.base, dict.fromkeys(axes, size + k))) for k in steps)
+
+        for unit in list(self.pending):
+            if unit not in self.pending or not eligible(self._size(unit)):
+                continue
+            group = next((g for g in ([unit], [u for u in self._equal(unit) if u[0][1] == unit[0][1]]) if runs(g)), None)
+            if group is not None:
+                root = self._settle(group)
+                if ends is not None:
+                    ends[root] = self._size(unit)
 
     # --- all at once ---------------------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ class Prober:
         self.calls_left = calls
         self.ends = time.perf_counter() + seconds
         self.answers: dict[Shapes, Refusal | None] = {}
+        self.lowered: set[Shapes] = set()  # sizes that were taken only with small integers: they index something that moves
         self.seconds_per_call = 0.0
 
     @property
@@ -63,12 +64,19 @@ class Prober:
         said = self._call(made)
         if said is not None and any(w in said.text for w in ("index", "range", "bounds", "length")):
             # an index may point past the end of something that shrank: try again with indices that fit anywhere
-            low = tuple(_low(t, p) for t, p in zip(made, self.parts, strict=True))
-            said = self._call(low) if any(a is not b for a, b in zip(low, made, strict=True)) else said
+            made, said = self._lowered(shapes, made, said)
         if said is None and any(p.role in ("mask", "bool") for p in self.parts):
             # a mask that hides nothing is often not looked at: its sizes count when it hides something
             said = self._call(tuple(_mixed(t, p) for t, p in zip(made, self.parts, strict=True))) if self.mixed_runs else None
         return said
+
+    def _lowered(self, shapes: Shapes, made: tuple[torch.Tensor, ...], said: Refusal) -> tuple[tuple[torch.Tensor, ...], Refusal | None]:
+        for top in (1, 0):
+            low = tuple(_low(t, p, top) for t, p in zip(made, self.parts, strict=True))
+            if any(a is not b for a, b in zip(low, made, strict=True)) and self._call(low) is None:
+                self.lowered.add(shapes)
+                return low, None
+        return made, said
 
     @cached_property
     def mixed_runs(self) -> bool:
@@ -101,8 +109,8 @@ class Prober:
         return Refusal(f"{type(error).__name__}: {error}".strip(), path, type(speaking).__name__)
 
 
-def _low(tensor: torch.Tensor, part: Part) -> torch.Tensor:
-    return tensor.clamp(max=max(part.low, 1)) if part.role in ("int", "ids", "lengths", "positions") else tensor
+def _low(tensor: torch.Tensor, part: Part, top: int) -> torch.Tensor:
+    return tensor.clamp(max=top) if part.role in ("int", "ids", "lengths", "positions") else tensor
 
 
 def _mixed(tensor: torch.Tensor, part: Part) -> torch.Tensor:
@@ -120,21 +128,34 @@ def moved(shapes: Sequence[Sequence[int]], changes: Mapping[Axis, int]) -> Shape
     return tuple(tuple(changes.get((i, a), n) for a, n in enumerate(shape)) for i, shape in enumerate(shapes))
 
 
-def embedding_uses(module: Any, tensors: Sequence[torch.Tensor]) -> list[tuple[str, int, torch.Tensor]]:
-    """Return (module path, rows, indices) for each embedding that a call of the module looks into."""
-    uses: list[tuple[str, int, torch.Tensor]] = []
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """One call of a flat module: its named outputs, and (module path, rows, indices) of each embedding it looked into."""
+
+    outputs: list[tuple[str, Any]]
+    tables: list[tuple[str, int, torch.Tensor]]
+
+
+def observe(module: Any, tensors: Sequence[torch.Tensor]) -> Observed:
+    """Return what a call of the flat module gives and uses; raises what the user's model raises."""
+    tables: list[tuple[str, int, torch.Tensor]] = []
     handles = []
+    seen: list[tuple[str, Any]] = []
 
     def watch(path: str, table: torch.nn.Embedding) -> None:
-        handles.append(table.register_forward_pre_hook(lambda m, args: uses.append((path, table.num_embeddings, args[0].detach()))))
+        handles.append(table.register_forward_pre_hook(lambda m, args: tables.append((path, table.num_embeddings, args[0].detach()))))
+
+    def call(*flat: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        seen[:] = module.named_outputs(flat)
+        return ()
 
     for path, table in module.named_modules():
         if isinstance(table, torch.nn.Embedding):
             watch(path, table)
     try:
         with eager.untouched(module):
-            eager.call(module, tuple(tensors))
+            eager.call(call, tuple(tensors))
     finally:
         for handle in handles:
             handle.remove()
-    return uses
+    return Observed(seen, tables)

@@ -44,11 +44,13 @@ class Plan:
         if any(n < 0 for shape in shapes for n in shape):
             raise ValueError(f"a size would be negative at {chosen}")
         made = []
-        for i, part in enumerate(self.parts):
+        for i, (part, example) in enumerate(zip(self.parts, self.tensors, strict=True)):
             generator = torch.Generator().manual_seed((seed * 1000003 + i) % 2**63)
             tensor = self._plausible(i, shapes, values, generator)
-            made.append(fill(tensor, part, generator) if part.role in roles else tensor)
-        return tuple(m.to(t.dtype) for m, t in zip(made, self.tensors, strict=True))
+            if part.role in roles:  # integers keep their width, so that a way to fill them can stay within it
+                tensor = fill(tensor if part.role in FLOATS else tensor.to(example.dtype), part, generator)
+            made.append(tensor.to(example.dtype).to(example.device))
+        return tuple(made)
 
     def _sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
         unknown = sorted(set(sizes) - set(self.sizes))
@@ -203,6 +205,13 @@ def _negated(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> to
     return -tensor if part.role in INTS else -tensor.abs()
 
 
+def _big(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+    """Return odd integers that float32 cannot hold, where the dtype can."""
+    if tensor.dtype == torch.int64:
+        return tensor * 2**31 + 7
+    return tensor * 2**24 + 7 if tensor.dtype == torch.int32 else tensor
+
+
 def _padding(left: bool) -> Fill:
     """Return a way that leaves a random part of each row valid, the first row whole."""
 
@@ -277,6 +286,9 @@ VALUES: Mapping[str, tuple[frozenset[Role], Fill]] = {
     "zero-rows": (FLOATS, _one_row(0.0)),
     "ties": (FLOATS, _ties),
     "grid": (FLOATS, _grid),
+    "negative-zeros": (FLOATS, lambda t, p, g: torch.full_like(t, -0.0)),
+    "huge": (FLOATS, _times(1e30)),
+    "denormal": (FLOATS, _times(1e-40)),
     "nan": (FLOATS, _one_element(float("nan"))),
     "inf": (FLOATS, _one_element(float("inf"))),
     "-inf": (FLOATS, _one_row(float("-inf"))),
@@ -288,7 +300,7 @@ VALUES: Mapping[str, tuple[frozenset[Role], Fill]] = {
     "max-id": (INTS, _largest),
     "negatives": (frozenset({"int"}), _negated),
     "shuffled": (INTS, _shuffled),
-    "big": (frozenset({"int"}), lambda t, p, g: t * 2**20),
+    "big": (frozenset({"int"}), _big),
     # masks
     "all-ones": (MASKS, _inverted(_whole)),
     "right-padded": (MASKS, _inverted(_padding(left=False))),

@@ -57,4 +57,6 @@ def _dot(run: Run, high: int, number: int) -> str:
     role = "agree" if run.outcome == "agree" else "differ"
     rise = 6 + 11 * (number * 0.618 % 1)  # spread upwards, so that equal ones do not hide each other
     told = escape(f"{run.name}: {run.words or share(run.worst) + ' of what is allowed'}")
-    return f'<circle class="{role}" cx="{_x(_power(run), high):.1f}" cy="{FLOOR - rise:.1f}" r="4.5"><title>{told}</title></circle>'
+    return (
+        f'<circle class="{role}" cx="{_x(_power(run), high):.1f}" cy="{FLOOR - rise:.1f}" r="4.5"><title>{told}</title></circle>'
+    )

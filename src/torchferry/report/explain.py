@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from torchferry.catalogue import Entry
+from torchferry.report.words import lower_start
 
 
 def render(entry: Entry) -> str:
     """Return the page of a diagnosis as Markdown."""
     rule = entry.rule
-    facts = f"`{entry.slug}` · found in {rule.stage} · {rule.severity} · since {rule.since}"
-    parts = [f"# {entry.code}: {rule.title()}", facts, rule.page()]
+    facts = f"`{entry.slug}`, found in {rule.stage}, {rule.severity}, since {rule.since}"
+    parts = [f"# {entry.code}: {lower_start(rule.title())}", facts, rule.page()]
     for kind, heading in (("bad", "## An example"), ("good", "## The same, mended by hand")):
         examples = [f for f in entry.examples(kind).values() if callable(f)]
         if examples:

@@ -27,7 +27,9 @@ def following(view: View) -> tuple[Next, ...]:
     if not view.ok or view.kind == "check":
         return tuple(explain)
     run = Next("run it", snippet(view), "python")
-    proof = [Next("what was verified", f"torchferry verify --certificate {shlex.quote(view.path)}")] if view.kind == "export" else []
+    proof = (
+        [Next("what was verified", f"torchferry verify --certificate {shlex.quote(view.path)}")] if view.kind == "export" else []
+    )
     return (run, *proof, *explain) if view.path else tuple(explain)
 
 

@@ -9,13 +9,17 @@ from torchferry.report.view import Problem, Reportable, View, see
 COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
 
 
-def annotations(result: Reportable | View) -> Iterator[str]:
+def commands(result: Reportable | View) -> Iterator[str]:
     """Yield a workflow command for each problem."""
     yield from (_annotation(p) for p in see(result).problems)
 
 
 def _annotation(problem: Problem) -> str:
-    about = {"file": problem.place.file, "line": str(problem.place.line or ""), "title": f"{problem.code} {problem.title}".strip()}
+    about = {
+        "file": problem.place.file,
+        "line": str(problem.place.line or ""),
+        "title": f"{problem.code} {problem.title}".strip(),
+    }
     known = ",".join(f"{key}={_escape(value, more=True)}" for key, value in about.items() if value)
     said = f"{problem.message}\nhelp: {problem.help}" if problem.help else problem.message
     return f"::{COMMANDS[problem.severity]} {known}::{_escape(said)}"

@@ -49,7 +49,11 @@ def _parts(view: View) -> Iterator[str]:
 
 def _facts(view: View) -> str:
     file = [f"<code>{escape(view.path)}</code>" if view.path else "none was written", size(view.bytes) if view.bytes else ""]
-    file += [f"opset {view.opset}" if view.opset else "", f"IR {view.ir_version}" if view.ir_version else "", escape(view.runtime)]
+    file += [
+        f"opset {view.opset}" if view.opset else "",
+        f"IR {view.ir_version}" if view.ir_version else "",
+        escape(view.runtime),
+    ]
     rows = [("file", ", ".join(f for f in file if f)), ("trials", words(view.trials)), ("worst difference", words(view.worst))]
     rows += [("allowed", words(view.allowed)), ("took", duration(view.seconds))]
     return "<dl>" + "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows if value) + "</dl>\n"
@@ -61,8 +65,9 @@ def _problem(problem: Problem) -> str:
     if place.source:
         number = f'<span class="number">{place.line}</span>'
         line = f'<pre><code><span class="line">{number}{escape(place.source.strip())}</span></code></pre>'
+    tag = f'<span class="tag {problem.severity}">{escape(problem.code or problem.severity)}</span>'
     return (
-        f'<section class="card {problem.severity}"><h3><span class="tag {problem.severity}">{escape(problem.code or problem.severity)}</span>'
+        f'<section class="card {problem.severity}"><h3>{tag}'
         f"{words(problem.title or problem.message)}</h3>"
         + (f'<p class="quiet">{words(place.words)}</p>' if place.words else "")
         + line
@@ -75,12 +80,19 @@ def _problem(problem: Problem) -> str:
 
 def _tensors(view: View) -> str:
     rows = [("in", t) for t in view.inputs] + [("out", t) for t in view.outputs]
-    return _table(("", "name", "dtype", "shape"), ((way, _code(t.name), t.dtype, _code(f"[{', '.join(t.shape)}]")) for way, t in rows))
+    return _table(
+        ("", "name", "dtype", "shape"), ((way, _code(t.name), t.dtype, _code(f"[{', '.join(t.shape)}]")) for way, t in rows)
+    )
 
 
 def _sizes(view: View) -> str:
     rows = (
-        (" = ".join(map(_code, m.axes)), _code(m.name), "" if m.follows else span(m.low, m.high), words(_why(m.why, m.multiple_of, m.verified)))
+        (
+            " = ".join(map(_code, m.axes)),
+            _code(m.name),
+            "" if m.follows else span(m.low, m.high),
+            words(_why(m.why, m.multiple_of, m.verified)),
+        )
         for m in view.moving
     )
     return _table(("axes", "size", "range", ""), rows) + _list(view.fixed)
@@ -107,7 +119,10 @@ def _repairs(view: View) -> str:
 def _trials(view: View) -> str:
     if not view.runs:
         return ""
-    rows = ((words(r.name), f'<span class="{_role(r.outcome)}">{escape(r.outcome)}</span>', f"{r.worst:.3g}", words(r.words)) for r in view.runs)
+    rows = (
+        (words(r.name), f'<span class="{_role(r.outcome)}">{escape(r.outcome)}</span>', f"{r.worst:.3g}", words(r.words))
+        for r in view.runs
+    )
     table = _table(("trial", "outcome", "of what is allowed", ""), rows)
     return f"{strip(view.runs)}<details><summary>all {len(view.runs)} trials</summary>{table}</details>"
 

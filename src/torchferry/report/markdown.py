@@ -30,7 +30,9 @@ def _parts(view: View) -> Iterator[str]:
         yield "\n".join(f"- {note}" for note in view.notes)
     if view.runs:
         yield f"<details><summary>All {len(view.runs)} trials</summary>"
-        yield _table(("trial", "outcome", "of what is allowed", ""), [(r.name, r.outcome, f"{r.worst:.3g}", r.words) for r in view.runs])
+        yield _table(
+            ("trial", "outcome", "of what is allowed", ""), [(r.name, r.outcome, f"{r.worst:.3g}", r.words) for r in view.runs]
+        )
         yield "</details>"
     for step in following(view):
         yield f"{step.what}:\n\n```{step.language}\n{step.code}\n```"
@@ -60,7 +62,9 @@ def _made(view: View) -> str:
 
 
 def _sizes(view: View) -> list[tuple[str, ...]]:
-    return [(", ".join(f"`{a}`" for a in m.axes), f"`{m.name}`", "" if m.follows else span(m.low, m.high), m.why) for m in view.moving]
+    return [
+        (", ".join(f"`{a}`" for a in m.axes), f"`{m.name}`", "" if m.follows else span(m.low, m.high), m.why) for m in view.moving
+    ]
 
 
 def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

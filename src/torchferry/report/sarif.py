@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any
+from urllib.parse import quote
 
 from torchferry.report.view import Problem, Reportable, View, see
 
@@ -18,7 +20,8 @@ def to_sarif(result: Reportable | View) -> dict[str, Any]:
         "name": "torchferry",
         "version": view.versions.get("torchferry", "0"),
         "rules": [
-            {"id": code, "name": p.slug or code, "shortDescription": {"text": p.title or p.message}} for code, p in sorted(rules.items())
+            {"id": code, "name": p.slug or code, "shortDescription": {"text": p.title or p.message}}
+            for code, p in sorted(rules.items())
         ],
     }
     run = {
@@ -35,12 +38,12 @@ def _rule(problem: Problem) -> str:
 
 
 def _result(problem: Problem, rules: list[str]) -> dict[str, Any]:
-    help = f"\n\n{problem.help}" if problem.help else ""
+    advice = f"\n\n{problem.help}" if problem.help else ""
     made: dict[str, Any] = {
         "ruleId": _rule(problem),
         "ruleIndex": rules.index(_rule(problem)),
         "level": LEVELS[problem.severity],
-        "message": {"text": f"{problem.message}{help}"},
+        "message": {"text": f"{problem.message}{advice}"},
         "locations": _locations(problem),
     }
     if problem.fixed:
@@ -58,7 +61,12 @@ def _locations(problem: Problem) -> list[dict[str, Any]]:
     where: dict[str, Any] = {}
     if place.file:
         region = {"region": {"startLine": place.line}} if place.line else {}
-        where["physicalLocation"] = {"artifactLocation": {"uri": place.file.replace("\\", "/")}, **region}
+        where["physicalLocation"] = {"artifactLocation": {"uri": _uri(place.file)}, **region}
     if logical:
         where["logicalLocations"] = logical
     return [where] if where else []
+
+
+def _uri(file: str) -> str:
+    path = PurePath(file)
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix())

@@ -62,7 +62,10 @@ def lines(view: View, width: int) -> Iterator[Line]:
             yield from _problem(problem, width)
     if left := view.problems[SHOWN_WHOLE:]:
         yield ()
-        yield from (((f"{_label(p)}: ", p.severity), (f"{p.title}", ""), (f" ({p.place.words})" if p.place.words else "", "quiet")) for p in left)
+        yield from (
+            ((f"{_label(p)}: ", p.severity), (f"{p.title}", ""), (f" ({p.place.words})" if p.place.words else "", "quiet"))
+            for p in left
+        )
     yield ()
     yield from _facts(view, width)
     steps = following(view)
@@ -114,10 +117,13 @@ def _facts(view: View, width: int) -> Iterator[Line]:
     yield from _row("trials", [view.trials], width)
     yield from _row("worst", [view.worst], width)
     yield from _row("allowed", [view.allowed], width)
-    yield from _row("repairs", [f"{m.code}  {m.title}" + (f" ({m.safety}: {m.changes})" if m.changes else "") for m in view.repairs], width)
+    yield from _row(
+        "repairs", [f"{m.code}  {m.title}" + (f" ({m.safety}: {m.changes})" if m.changes else "") for m in view.repairs], width
+    )
     yield from _row("notes", view.notes, width)
-    spent = ", ".join(f"{s.stage} {s.seconds:.1f}" for s in view.stages)
-    yield from _row("took", [duration(view.seconds) + (f" (last pass: {spent})" if spent else "")], width)
+    spent = ", ".join(f"{s.stage} {s.seconds:.1f}" for s in view.stages if s.seconds)
+    if view.seconds:
+        yield from _row("took", [duration(view.seconds) + (f" (last pass: {spent})" if spent else "")], width)
 
 
 def _row(label: str, values: Iterable[str], width: int) -> Iterator[Line]:
@@ -142,4 +148,6 @@ def _fold(text: str, width: int) -> Iterator[str]:
     """Yield a text in lines of at most `width`; line ends in it are kept, and code in it stays in one piece."""
     short = text if len(text) <= LONGEST else text[: LONGEST - 4].rstrip() + " ..."
     for line in short.splitlines():
-        yield from textwrap.wrap(line, max(width, 30), break_long_words=False, break_on_hyphens=False, drop_whitespace=True) or [""]
+        yield from textwrap.wrap(line, max(width, 30), break_long_words=False, break_on_hyphens=False, drop_whitespace=True) or [
+            ""
+        ]

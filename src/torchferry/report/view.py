@@ -5,16 +5,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from torchferry.certificate import versions
 from torchferry.records import Case, Diagnosis, History, Repair, Signature, TensorSpec, Trial
-from torchferry.report import source
-from torchferry.report.words import headline, lower_start, plural, share, span
+from torchferry.report import said, source
+from torchferry.report.words import headline, lower_start, span
 
 
 class Reportable(Protocol):
@@ -165,9 +164,7 @@ def see(result: Reportable | View) -> View:
     """Return the view of a result; a view, such as one read back from JSON, is its own."""
     if isinstance(result, View):
         return result
-    return of(
-        result.history, kind=result.kind, path=result.path, elapsed=result.seconds, bytes=result.bytes, ok=result.ok
-    )
+    return of(result.history, kind=result.kind, path=result.path, elapsed=result.seconds, bytes=result.bytes, ok=result.ok)
 
 
 def of(
@@ -181,11 +178,21 @@ def of(
     signature: Signature | None = bound.signature if bound is not None else None
     runs = tuple(_run(t) for t in verified.trials) if verified else ()
     problems = tuple(_problem(d) for d in case.diagnoses or _undiagnosed(case, fine))
+    moving = _moving(signature, verified.ranges if verified else {}) if signature else ()
+    fixed = _fixed(signature) if signature else ()
+    told = {m.words for m in moving} | set(fixed)  # what the tables say need not be noted again
     shown = str(path or case.job.onnx or "")
     return View(
         kind=kind,
         ok=fine,
-        headline=headline(kind, fine, shown, [r.outcome for r in runs], [p.severity for p in problems], _stopped_at(case)),
+        headline=headline(
+            kind,
+            fine,
+            shown,
+            outcomes=[r.outcome for r in runs],
+            severities=[p.severity for p in problems],
+            stopped=_stopped_at(case),
+        ),
         path=shown,
         bytes=bytes,
         seconds=elapsed,
@@ -194,23 +201,27 @@ def of(
         runtime=checked.runtime if checked else "",
         inputs=_tensors(signature.inputs if signature else translated.inputs if translated else ()),
         outputs=_tensors(translated.outputs if translated else ()),
-        moving=_moving(signature, verified.ranges if verified else {}) if signature else (),
-        fixed=_fixed(signature) if signature else (),
+        moving=moving,
+        fixed=fixed,
         runs=runs,
-        trials=_trials(verified.trials) if verified else "",
-        worst=_worst(verified.trials) if verified else "",
-        allowed=_allowed(verified.tolerance) if verified else "",
+        trials=said.agreement(verified.trials) if verified else "",
+        worst=said.worst(verified.trials) if verified else "",
+        allowed=said.allowed(verified.tolerance) if verified else "",
         problems=problems,
         mended=tuple(_problem(d) for d in history.mended),
         repairs=tuple(_mend(r) for r in history.kept),
-        notes=tuple(dict.fromkeys(note for step in case.steps for note in step.notes)),
+        notes=tuple(note for note in dict.fromkeys(n for step in case.steps for n in step.notes) if note not in told),
         stages=tuple(Spent(s.stage, s.fault is None, s.seconds) for s in case.steps),
         versions=versions(),
     )
 
 
 def _stopped_at(case: Case) -> str:
-    return case.steps[-1].stage if case.blocked else ""
+    """Return the stage in which the work stopped, or what stopped it where that was none of the stages."""
+    if not case.blocked:
+        return ""
+    outside = next((d.slug for d in case.diagnoses if d.slug in ("load-failed", "process-died")), "")
+    return outside or case.steps[-1].stage
 
 
 def _undiagnosed(case: Case, ok: bool) -> tuple[Diagnosis, ...]:
@@ -239,7 +250,9 @@ def _problem(found: Diagnosis) -> Problem:
         onnx_node=where.onnx_node or "",
     )
     title = lower_start(found.title)
-    return Problem(found.code, found.slug, title, found.severity, found.message, found.help, place, tuple(found.evidence), found.fixed)
+    return Problem(
+        found.code, found.slug, title, found.severity, found.message, found.help, place, tuple(found.evidence), found.fixed
+    )
 
 
 def _mend(repair: Repair) -> Mend:
@@ -259,8 +272,8 @@ def _moving(signature: Signature, shown: Mapping[str, tuple[int, int | None]]) -
     rows = []
     for dim in signature.dims:
         axes = tuple(f"{s.name}[{i}]" for s in signature.inputs for i, size in enumerate(s.shape) if size == dim.name)
-        held = tuple(shown.get(dim.name, (dim.low, dim.high)))
-        part = "" if held == (dim.low, dim.high) else span(*held)
+        held = shown.get(dim.name, (dim.low, dim.high))
+        part = "" if tuple(held) == (dim.low, dim.high) else span(*held)
         rows.append(Moving(axes, dim.name, dim.low, dim.high, dim.multiple_of, dim.why, part))
     # sizes made of several dims are ties too: `mask[1] = past + sequence`
     for spec in signature.inputs:
@@ -278,52 +291,3 @@ def _fixed(signature: Signature) -> tuple[str, ...]:
         if isinstance(size, int) and axis < len(spec.why) and spec.why[axis]
     ]
     return (*axes, *(f"{name} = {value} is fixed in the file" for name, value in signature.fixed.items()))
-
-
-MOST_KINDS = 5  # ways of filling the inputs that are named in the closing block; the reports list every trial
-
-NOT_COUNTED: Mapping[str, str] = {
-    "eager-refused": "refused by the model itself",
-    "ill-conditioned": "too sensitive to rounding to be evidence",
-    "padding-only": "differing only under padding",
-    "tie-order": "differing only in the order of equal values",
-    "random": "random by design, so compared by shape and dtype",
-    "file-refused": "refused by the file",
-    "differ": "different",
-}
-
-
-def _trials(trials: tuple[Trial, ...]) -> str:
-    """Return `41 of 41 trials agree, at 12 sets of sizes; values: example, random (9), zeros; 2 refused by the model itself`."""
-    outcomes = Counter(t.outcome for t in trials)
-    counted = [t for t in trials if t.outcome in ("agree", "differ", "file-refused")]
-    agree = [t for t in trials if t.outcome == "agree"]
-    sizes = len({tuple(sorted(t.sizes.items())) for t in agree})
-    said = f"{len(agree)} of {plural(len(counted), 'trial')} agree" + (f", at {sizes} sets of sizes" if sizes > 1 else "")
-    rest = [f"{outcomes[o]} {words}" for o, words in NOT_COUNTED.items() if outcomes[o]]
-    return "; ".join([said, *([f"values: {_kinds(agree)}"] if agree else []), *rest])
-
-
-def _kinds(trials: list[Trial]) -> str:
-    """Return the ways in which the inputs were filled, and how often, the commonest first."""
-    values = Counter(t.values for t in trials).most_common()
-    named = [f"{name} ({n})" if n > 1 else name for name, n in values[:MOST_KINDS]]
-    more = len(values) - MOST_KINDS
-    return ", ".join(named) + (f" and {plural(more, 'other kind')}" if more > 0 else "")
-
-
-def _worst(trials: tuple[Trial, ...]) -> str:
-    counted = [t for t in trials if t.outcome in ("agree", "differ")]
-    if not counted:
-        return ""
-    worst = max(counted, key=lambda t: t.worst)
-    if worst.worst == 0 and worst.max_abs == 0 and worst.outcome == "agree":
-        return "none: equal to the last bit"
-    if worst.outcome == "differ" and worst.differences:
-        first = worst.differences[0]
-        return f"`{first.output}` {first.words} (trial {worst.name})"
-    return f"{worst.max_abs:.2g}, {share(worst.worst)} of what is allowed (trial {worst.name})"
-
-
-def _allowed(tolerance: Any) -> str:
-    return f"{tolerance.atol:g} + {tolerance.rtol:g} of the value; {tolerance.because}"

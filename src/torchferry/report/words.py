@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-DONE = {
+NOT_DONE = {
     "inputs": "its inputs could not be bound",
     "capture": "it could not be captured",
     "translate": "it could not be translated",
     "check": "the file could not be checked",
     "verify": "it could not be compared with the eager model",
+    "load-failed": "the model could not be loaded",
+    "process-died": "the work broke off",
 }
 
 
@@ -18,8 +20,7 @@ def plural(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-
-def headline(kind: str, ok: bool, path: str, outcomes: Sequence[str], severities: Sequence[str], stopped: str) -> str:
+def headline(kind: str, ok: bool, path: str, *, outcomes: Sequence[str], severities: Sequence[str], stopped: str) -> str:
     """Return the sentence that a report starts with."""
     file = f"`{path}`" if path else "the file"
     agree = sum(o == "agree" for o in outcomes)
@@ -30,7 +31,7 @@ def headline(kind: str, ok: bool, path: str, outcomes: Sequence[str], severities
     if ok:
         return f"verified: {file} computes what the model computes, in {plural(agree, 'trial')}"
     wrong = f"different from the model in {failed} of {plural(agree + failed, 'trial')}" if failed else ""
-    reason = DONE.get(stopped, "") or wrong or f"{plural(errors, 'problem')} found"
+    reason = NOT_DONE.get(stopped, "") or wrong or f"{plural(errors, 'problem')} found"
     if kind == "verify":
         return f"not verified: {file} is {wrong}" if wrong else f"not verified: {reason}"
     return f"not exported: the file would be {wrong}" if wrong and not stopped else f"not exported: {reason}"
@@ -66,5 +67,6 @@ def share(ratio: float) -> str:
 
 
 def lower_start(title: str) -> str:
-    """Return a title as our sentences begin, in lower case; names such as `ONNX` stay as they are."""
-    return title[:1].lower() + title[1:] if title[1:2].islower() or title[1:2] == " " else title
+    """Return a title as our sentences begin, in lower case; names such as `ONNX` and `NaN` stay as they are."""
+    rest = title.split(" ", 1)[0][1:]
+    return title if any(letter.isupper() for letter in rest) else title[:1].lower() + title[1:]

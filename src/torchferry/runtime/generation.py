@@ -30,12 +30,15 @@ class CausalLM(OnnxGenerator):
         past_key_values: Cache | None = None,
         position_ids: torch.Tensor | None = None,
         use_cache: bool | None = None,
-        **_: Any,
+        return_dict: bool | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        **more: Any,
     ) -> CausalLMOutputWithPast:
         """Return the logits of the given tokens, and the cache with them in it.
 
         Positions are counted by the mask inside the graph unless the file takes `position_ids`.
         """
+        self.refuse_unknown({"token_type_ids": token_type_ids, **more})
         ids = as_ids(input_ids)
         past = past_key_values.get_seq_length() if past_key_values is not None else 0
         total = past + ids.shape[1]

@@ -54,7 +54,8 @@ class OnnxGenerator(GenerationMixin):
         settings = {"threads": threads, **record.get("settings", {})}
         sessions = {name: ort.session(place / name, **settings) for name in cls.graphs}
         told = GenerationConfig.from_pretrained(place) if (place / "generation_config.json").is_file() else None
-        made = cls(sessions, AutoConfig.from_pretrained(place), told, record.get("longest"))
+        config = AutoConfig.from_pretrained(place)
+        made = _named_after(config, cls)(sessions, config, told, record.get("longest"))
         made.name_or_path = str(place)
         return made
 
@@ -79,6 +80,15 @@ class OnnxGenerator(GenerationMixin):
                 f"shorten the prompt (truncation=True, max_length=...) or ask for fewer new tokens"
             )
 
+    def refuse_unknown(self, more: Mapping[str, Any]) -> None:
+        """Raise FeedError for an argument that the graph has no input or output for; to ignore it would change the answer."""
+        for name, value in more.items():
+            if value is None or value is False:
+                continue
+            if name == "token_type_ids":
+                raise FeedError("the graph takes no `token_type_ids`; call the tokenizer with return_token_type_ids=False")
+            raise FeedError(f"the graph was exported without `{name}`; leave it out")
+
     def can_generate(self) -> bool:
         """Whether `generate` works: yes."""
         return True
@@ -100,6 +110,11 @@ class OnnxGenerator(GenerationMixin):
     def get_experts_implementation(self) -> dict[str, str]:
         """Return how experts are dispatched; in a graph that was decided long ago."""
         return {}
+
+
+def _named_after(config: PreTrainedConfig, kind: type[OnnxGenerator]) -> Any:
+    """Return the class under the name of the model's own: transformers' pipelines tell by it what a model can do."""
+    return type((config.architectures or [kind.__name__])[0], (kind,), {"__module__": kind.__module__, "__doc__": kind.__doc__})
 
 
 def _record(place: Path) -> dict[str, Any]:

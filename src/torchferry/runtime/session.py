@@ -1,24 +1,172 @@
-"""A drop-in for onnxruntime.InferenceSession whose errors are explained and whose feeds are coerced without loss."""
+"""A drop-in for onnxruntime.InferenceSession: errors come explained, feeds are made to fit where nothing is lost by it."""
 
 from __future__ import annotations
 
+import json
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from torchferry import ort
+from torchferry.check.dtypes import of_text
+from torchferry.check.feeds import Change, declared_by, fit
+from torchferry.check.sniff import sniff
+from torchferry.errors import FeedError, TorchferryError
+
+SETTINGS = "pkg.torchferry.session"  # metadata of a file: what its session must set, as JSON
+# It turns a lookup of counted positions into a slice, which hides positions beyond the table: wrong numbers, no error.
+HIDES_ERRORS = "GatherToSliceFusion"
+
+
+class CoercionWarning(UserWarning):
+    """A feed was changed so that it fits; nothing was lost by it."""
+
+
+class SessionError(TorchferryError, RuntimeError):
+    """onnxruntime's error with its explanation; an instance of onnxruntime's own class too, so `except` clauses still work."""
+
 
 class InferenceSession:
-    """`onnxruntime.InferenceSession`, with the same constructor and methods."""
+    """`onnxruntime.InferenceSession`: the same constructor and methods, and whatever is not here is that session's.
 
-    def __init__(self, path_or_bytes: Any, sess_options: Any = None, providers: Any = None, **more: Any) -> None:
-        import onnxruntime
+    strict=True turns coercion off. What is coerced is announced once for each input by a `CoercionWarning` with its code;
+    what would lose something raises `FeedError`, which names the input.
+    """
 
-        self._session = onnxruntime.InferenceSession(path_or_bytes, sess_options, providers or ["CPUExecutionProvider"], **more)
+    def __init__(
+        self,
+        path_or_bytes: str | bytes | os.PathLike[str],
+        sess_options: Any = None,
+        providers: Sequence[Any] | None = None,
+        provider_options: Sequence[Mapping[Any, Any]] | None = None,
+        *,
+        strict: bool = False,
+        **more: Any,
+    ) -> None:
+        self.strict = strict
+        self._source = path_or_bytes
+        self._arguments = (sess_options, providers, provider_options, more)
+        self._session = self._open(sess_options, providers, provider_options, more)
+        self._declared = declared_by(self._session)
+        self._optional = tuple(i.name for i in self._session.get_overridable_initializers())
+        self._wanted = {d.name: of_text(d.type) for d in self._declared}
+        # bfloat16 and float8 go through OrtValues, in and out
+        self._plain = not any("float8" in v.type or "bfloat16" in v.type for v in (*self._session.get_inputs(), *self._session.get_outputs()))
+        self._announced: set[tuple[str, str]] = set()
 
-    def run(self, output_names: Any, input_feed: Any, run_options: Any = None) -> list[Any]:
-        """Return the outputs asked for, all of them for None."""
-        return self._session.run(output_names, {k: np.asarray(v) for k, v in input_feed.items()}, run_options)  # type: ignore[no-any-return]
+    def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None) -> list[Any]:
+        """Return the outputs asked for; all of them for None."""
+        if self._plain and len(input_feed) == len(self._wanted):
+            wanted, good = self._wanted, True
+            for name, value in input_feed.items():  # the common case costs a look at each input's type
+                if type(value) is not np.ndarray or value.dtype is not wanted.get(name):
+                    good = False
+                    break
+            if good:
+                try:
+                    return self._session.run(output_names, input_feed, run_options)  # type: ignore[no-any-return]
+                except Exception as error:  # whatever onnxruntime raises is raised again, explained
+                    if self.strict or not any(getattr(v, "ndim", None) != len(d.shape or ()) for d in self._declared for v in [input_feed[d.name]]):
+                        raise self._explained(error, input_feed) from error
+        return self._run_fitted(output_names, input_feed, run_options)
+
+    def profile(self, feeds: Any, runs: int = 10) -> Any:
+        """Return where the time goes: a table by operator, by node, and by PyTorch module and source line."""
+        from torchferry.runtime.profile import profile
+
+        return profile(self._source, [feeds] if isinstance(feeds, Mapping) else list(feeds), runs, *self._arguments)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_session":  # not opened: there is nothing to ask
+            raise AttributeError(name)
         return getattr(self._session, name)
+
+    def _open(self, options: Any, providers: Any, provider_options: Any, more: dict[str, Any]) -> Any:
+        arguments = (options, providers, provider_options, more)
+        try:
+            session = open_like_the_user(self._source, *arguments)
+            settings = session.get_modelmeta().custom_metadata_map.get(SETTINGS)
+            return open_like_the_user(self._source, *arguments, settings=json.loads(settings)) if settings else session
+        except Exception as error:  # whatever onnxruntime raises is raised again, explained
+            raise self._explained(error, None) from error
+
+    def _run_fitted(self, names: Sequence[str] | None, feed: Mapping[str, Any], options: Any) -> list[Any]:
+        if self.strict:
+            _refuse_foreign_bytes(feed)
+            fitted = dict(feed)
+        else:
+            result = fit(self._declared, feed, self._optional)
+            if result.refusals:
+                raise FeedError("; ".join(f"{_code(r.kind + '-refused')}: {r.words}{LIKE.get(r.kind, '')}" for r in result.refusals))
+            self._announce([c for c in result.changes if c.announced])
+            fitted = result.feed
+        try:
+            return ort.run(self._session, fitted, names, options)
+        except Exception as error:  # whatever onnxruntime raises is raised again, explained
+            raise self._explained(error, fitted) from error
+
+    def _announce(self, changes: list[Change]) -> None:
+        for change in changes:
+            if (change.kind, change.input) not in self._announced and change.kind != "feed-bfloat16":
+                self._announced.add((change.kind, change.input))
+                warnings.warn(f"{_code(change.kind)}: {change.words}", CoercionWarning, stacklevel=4)
+
+    def _explained(self, error: Exception, feed: Mapping[str, Any] | None) -> Exception:
+        from torchferry.runtime.explain import explain
+
+        words = explain(self._source, feed)
+        return _subclass(type(error))(f"{words}\nonnxruntime said: {error}" if words else str(error))
+
+
+# Words that onnxruntime has for the same thing, for those who look for them in the message.
+LIKE = {"feed-rank": " (invalid rank)", "feed-dtype": " (unexpected data type)", "feed-missing": " (required inputs are missing)"}
+
+
+def open_like_the_user(source: Any, options: Any, providers: Any, provider_options: Any, more: Mapping[str, Any], settings: Mapping[str, Any] | None = None) -> Any:
+    """Return an onnxruntime session as asked for, without the optimiser that hides errors, and with the file's own settings."""
+    import onnxruntime
+
+    settings = settings or {}
+    options = options if options is not None else onnxruntime.SessionOptions()
+    more = dict(more)
+    if "disabled_optimizers" not in more:
+        more["disabled_optimizers"] = [HIDES_ERRORS, *settings.get("disabled_optimizers", ())]
+    for key, value in {**_format(source), **settings.get("config", {})}.items():
+        if not options.has_session_config_entry(key) if hasattr(options, "has_session_config_entry") else True:
+            options.add_session_config_entry(key, value)
+    return onnxruntime.InferenceSession(source, options, providers or ["CPUExecutionProvider"], provider_options, **more)
+
+
+def _format(source: Any) -> dict[str, str]:
+    """Return the setting that makes onnxruntime read a file as what it is, where its name says otherwise."""
+    if isinstance(source, bytes):
+        return {}
+    path = Path(source)
+    kind, named = sniff(path).kind, path.suffix == ".ort"
+    if kind == "ort-format" and not named:
+        return {"session.load_model_format": "ORT"}
+    return {"session.load_model_format": "ONNX"} if kind == "onnx" and named else {}
+
+
+def _refuse_foreign_bytes(feed: Mapping[str, Any]) -> None:
+    for name, value in feed.items():
+        if isinstance(value, np.ndarray) and not value.dtype.isnative:
+            raise FeedError(f"{_code('feed-byte-order')}: `{name}` is in foreign byte order ({value.dtype.str}), which onnxruntime misreads")
+
+
+@cache
+def _code(kind: str) -> str:
+    """Return the code of the diagnosis for a kind of finding."""
+    from torchferry.catalogue import load
+
+    return next((e.code for e in load() if kind in getattr(e.rule, "kinds", ())), kind)
+
+
+@cache
+def _subclass(kind: type[Exception]) -> type[Exception]:
+    return type(kind.__name__, (SessionError, kind), {"__doc__": SessionError.__doc__, "__module__": __name__})

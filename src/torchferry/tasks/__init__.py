@@ -21,8 +21,11 @@ def task_of(model: Any) -> str | None:
     return "text2text-generation" if model.main_input_name == "input_ids" else "automatic-speech-recognition"
 
 
-def prepare(model: Any, task: str | None = None) -> Prepared | None:
-    """Return the model made ready for a task; None where no task is asked for and none fits."""
+def prepare(model: Any, task: str | None = None, *, position_ids: bool = False) -> Prepared | None:
+    """Return the model made ready for a task; None where no task is asked for and none fits.
+
+    position_ids: let a decoder's graph take them as an input, where it would count them by the mask.
+    """
     chosen = task or task_of(model)
     if chosen is None:
         return None
@@ -31,7 +34,7 @@ def prepare(model: Any, task: str | None = None) -> Prepared | None:
     if chosen == "text-generation":
         from torchferry.tasks import causal_lm
 
-        return causal_lm.prepare(model)
+        return causal_lm.prepare(model, position_ids=position_ids)
     from torchferry.tasks import encoder_decoder
 
     return encoder_decoder.prepare(model, chosen)

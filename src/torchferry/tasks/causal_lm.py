@@ -3,34 +3,43 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
 
 import torch
 
 from torchferry import eager
 from torchferry.errors import UsageError
+from torchferry.records import Tolerance, Trial
 from torchferry.tasks import cache
 from torchferry.tasks.prepared import Part, Prepared
 
 BATCH, SEQUENCE, PAST = "batch_size", "sequence_length", "past_sequence_length"
 TOTAL = f"{PAST} + {SEQUENCE}"
+MOST_BYTES = 2**29  # of a cache that is made only to see whether the model takes it
 
 
 class CausalLMGraph(torch.nn.Module):
     """The user's model as a function of tensors: ids, mask and past go in, logits and present come out.
 
     The model's own forward is called, so a subclass that changed it is exported as it is.
+    positions: None where the model takes no positions, "input" where the graph takes them too, "inside" where it counts them
+    by the mask.
     """
 
-    def __init__(self, model: torch.nn.Module, *, positions: bool) -> None:
+    def __init__(self, model: torch.nn.Module, *, positions: Literal["input", "inside"] | None) -> None:
         super().__init__()
         self.model = model
         self.positions = positions
 
-    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, *past_key_values: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, *rest: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Return the logits of all given tokens, and the cache with them in it."""
-        past = cache.rebuilt(past_key_values)
-        more = {"position_ids": positions_of(attention_mask, past.get_seq_length())} if self.positions else {}
+        past = cache.rebuilt(rest[1:] if self.positions == "input" else rest)
+        more = {}
+        if self.positions is not None:
+            counted = rest[0] if self.positions == "input" else positions_of(attention_mask, past.get_seq_length())
+            more = {"position_ids": counted}
         outputs = self.model(
             input_ids=input_ids, attention_mask=attention_mask, past_key_values=past, use_cache=True, return_dict=True, **more
         )
@@ -43,41 +52,68 @@ def positions_of(attention_mask: torch.Tensor, past_length: int) -> torch.Tensor
     return counted.masked_fill(attention_mask == 0, 0)[:, past_length:]
 
 
-def prepare(model: Any) -> Prepared:
-    """Return a decoder as one graph with its cache as inputs and outputs."""
+def prepare(model: Any, *, position_ids: bool = False) -> Prepared:
+    """Return a decoder as one graph with its cache as inputs and outputs.
+
+    position_ids: whether the graph takes them as an input; else it counts them by the mask, so that padding on the left is right.
+    """
     _refuse_unfit(model)
-    graph = CausalLMGraph(model, positions="position_ids" in inspect.signature(model.forward).parameters)
+    takes = "position_ids" in inspect.signature(model.forward).parameters
+    graph = CausalLMGraph(model, positions=("input" if position_ids else "inside") if takes else None)
     with eager.untouched(model), torch.no_grad():
         model.eval()
         example = _call(model, graph, batch=2, past=4, sequence=3)
         further = tuple(
             (_call(model, graph, batch, past, sequence), {}) for batch, past, sequence in ((3, 0, 5), (1, 6, 1), (1, 0, 1), (2, 1, 2))
         )
-    layers = (len(example) - 2) // 2
-    return Prepared("text-generation", (_part(graph, example, further, layers, longest(model.config)),), model)
+        most = _longest(model, graph)
+    return Prepared("text-generation", (_part(graph, example, further),), model, most, partial(_write, model, most))
 
 
-def _part(graph: CausalLMGraph, example: tuple[Any, ...], further: tuple[Any, ...], layers: int, most: int | None) -> Part:
+def _part(graph: CausalLMGraph, example: tuple[Any, ...], further: tuple[Any, ...]) -> Part:
+    fed = ("position_ids",) if graph.positions == "input" else ()
+    layers = (len(example) - 2 - len(fed)) // 2
+    new, grown = {0: BATCH, 1: SEQUENCE}, {0: BATCH, 2: PAST}
     return Part(
         file_name="model.onnx",
         model=graph,
         args=example,
-        input_names=("input_ids", "attention_mask", *cache.names(layers, "past_key_values")),
+        input_names=("input_ids", "attention_mask", *fed, *cache.names(layers, "past_key_values")),
         output_names=("logits", *cache.names(layers, "present")),
-        dynamic_shapes=({0: BATCH, 1: SEQUENCE}, {0: BATCH, 1: TOTAL}, *({0: BATCH, 2: PAST} for _ in range(2 * layers))),
-        ranges={BATCH: (1, None), SEQUENCE: (1, most), PAST: (0, most)},
+        dynamic_shapes=(new, {0: BATCH, 1: TOTAL}, *(new for _ in fed), *(grown for _ in range(2 * layers))),
+        ranges={BATCH: (1, None), SEQUENCE: (1, None), PAST: (0, None)},
         examples=further,
     )
 
 
-def longest(config: Any) -> int | None:
-    """Return how many positions a model has a table for, or None where the config names no end."""
-    text = config.get_text_config(decoder=True)
-    for name in ("max_position_embeddings", "n_positions", "max_target_positions", "max_seq_len", "seq_length"):
-        value = getattr(text, name, None)
-        if isinstance(value, int) and value > 0:
-            return value
+def _longest(model: Any, graph: CausalLMGraph) -> int | None:
+    """Return how long a text may be: the positions that the config speaks of, if the model does refuse one more."""
+    text = model.config.get_text_config(decoder=True)
+    named = (getattr(text, name, None) for name in ("max_position_embeddings", "n_positions", "max_target_positions", "max_seq_len"))
+    most = next((n for n in named if isinstance(n, int) and n > 0), None)
+    if most is None:
+        return None
+    one = _empty_cache(model, batch=1)
+    if sum(t.shape[1] * t.shape[3] for t in one) * most * 4 > MOST_BYTES:
+        return None  # a table that long is computed, as rotary ones are, not learned
+    past = tuple(t.new_zeros((1, t.shape[1], most, t.shape[3])) for t in one)
+    try:
+        mask = torch.ones((1, most + 1), dtype=torch.long)
+        graph(torch.zeros((1, 1), dtype=torch.long), mask, *_fed(graph, mask, most), *past)
+    except (IndexError, RuntimeError, ValueError):  # whatever the model's own table does with an index beyond its end
+        return most
     return None
+
+
+def _write(model: Any, most: int | None, directory: Path, tolerance: Tolerance) -> tuple[Trial, ...]:
+    """Return the trials of texts written by the directory and by the model."""
+    from torchferry.runtime.generation import CausalLM
+    from torchferry.tasks.verify_generation import text_writings, verify_generation
+
+    text = model.config.get_text_config(decoder=True)
+    window = getattr(text, "sliding_window", None) or getattr(text, "window_size", None) or 0
+    new = max(16, window + 4 if window <= 32 else 0)  # past a small window; a large one would take minutes
+    return verify_generation(model, CausalLM.from_pretrained(directory), list(text_writings(text.vocab_size, new, most)), tolerance)
 
 
 def _call(model: Any, graph: CausalLMGraph, batch: int, past: int, sequence: int) -> tuple[torch.Tensor, ...]:
@@ -88,8 +124,12 @@ def _call(model: Any, graph: CausalLMGraph, batch: int, past: int, sequence: int
     if past > 2 or sequence > 2:
         mask[1:2, :2] = 0
     empty = _empty_cache(model, batch)
-    kept = graph(ids[:, :past], mask[:, :past], *empty)[1:] if past else empty
-    return (ids[:, past:].contiguous(), mask, *kept)
+    kept = graph(ids[:, :past], mask[:, :past], *_fed(graph, mask[:, :past], 0), *empty)[1:] if past else empty
+    return (ids[:, past:].contiguous(), mask, *_fed(graph, mask, past), *kept)
+
+
+def _fed(graph: CausalLMGraph, mask: torch.Tensor, past: int) -> tuple[torch.Tensor, ...]:
+    return (positions_of(mask, past),) if graph.positions == "input" else ()
 
 
 def _empty_cache(model: Any, batch: int) -> tuple[torch.Tensor, ...]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from torchferry.records import Call
+from torchferry.records import Call, Tolerance, Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +26,13 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A task's graphs, and the user's own model beside them: the oracle, and the owner of the configuration."""
+    """A task's graphs, and the user's own model beside them: the oracle, and the owner of the configuration.
+
+    `write(directory, tolerance)` generates with the finished directory and with the model, and compares: one trial a text.
+    """
 
     task: str
-    parts: tuple[Part, ...]
+    parts: tuple[Part, ...]  # the one that generates last
     model: Any
+    longest: int | None  # how long a text may be; None for no end
+    write: Callable[[Path, Tolerance], tuple[Trial, ...]]

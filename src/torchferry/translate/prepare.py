@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from torchferry.translate import exporter
+from torchferry.translate.empties import settle
 
 aten = torch.ops.aten
 # What computes nothing once gradients and training are gone: the result is the first argument.
@@ -25,7 +26,8 @@ def prepare(program: Any, registry: Any, ours: Mapping[Any, Callable[..., Any]])
     tidy = _tidied(program)
     if not _as_it_is(tidy, registry, ours):
         table = {**exporter.decomposition_table(registry), **ours}
-        tidy = exporter.decompose(program, table)
+        tidy = exporter.decompose(tidy, table)
+        settle(tidy.graph)
     return exporter.promote(tidy)
 
 
@@ -38,12 +40,16 @@ def untranslatable(program: Any, registry: Any) -> Iterator[Any]:
 
 
 def _tidied(program: Any) -> Any:
-    """Return a copy of the program whose graph has lost dropouts that are off, detaches and aliases."""
+    """Return a copy of the program whose graph has lost dropouts that are off, detaches, aliases and work on nothing."""
     graph = copy.deepcopy(program.graph)
     for node in list(graph.nodes):
         if node.op == "call_function" and _passes_through(node):
-            node.replace_all_uses_with(node.args[0])
-            graph.erase_node(node)
+            if any(user.op == "output" for user in node.users):  # outputs are known by their node's name
+                node.target, node.args, node.kwargs = aten.clone.default, (node.args[0],), {}
+            else:
+                node.replace_all_uses_with(node.args[0])
+                graph.erase_node(node)
+    settle(graph)
     tidy = copy.copy(program)
     tidy._graph_module = torch.fx.GraphModule(program.graph_module, graph)
     return tidy

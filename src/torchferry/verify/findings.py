@@ -23,7 +23,7 @@ def findings(case: Case, bench: Bench, judged: Sequence[Judged], habits: Charact
     for failing in _one_of_each(wrong, bench):
         found.append(_culprit(case, bench, failing, judged))
     for outcome, kind in (("padding-only", "padding-only"), ("tie-order", "tie-order")):
-        first = next((j for j in judged if j.trial.outcome == outcome), None)
+        first = min((j for j in judged if j.trial.outcome == outcome), key=lambda j: j.strange, default=None)
         if first is not None:
             found.append(_tie(bench, first) if kind == "tie-order" else Finding(kind, None, facts_of(first, bench)))
     strange = next((j for j in judged if j.strange and j.trial.outcome == "agree"), None)
@@ -57,6 +57,8 @@ def _culprit(case: Case, bench: Bench, failing: Judged, judged: Sequence[Judged]
     if not refused and (blamed := blame_runtime(bench, failing)) is not None:
         facts.update(optimisers=list(blamed.optimisers), stage="onnxruntime's optimiser", cause="optimiser")
         return Finding("wrong-only-when-optimised-by-onnxruntime", blamed.location, facts)
+    if facts["what"] == "count":  # another model's file: there is no place to look for
+        return Finding("output-differs", None, facts)
     captured = case.value("capture")
     culprit = locate(bench, failing, captured.guards if captured else ())
     if culprit is None:
@@ -64,12 +66,8 @@ def _culprit(case: Case, bench: Bench, failing: Judged, judged: Sequence[Judged]
     place = culprit.location
     facts.update(cause=culprit.cause, guard=culprit.guard, code=text(place.file, place.line))
     frozen = culprit.cause in ("guard", "branch-frozen", "loop-unrolled", "size-baked")
-    kind = "size-baked" if frozen and _resized(facts) else "file-refuses" if refused else "output-differs"
+    kind = "file-refuses" if refused else "size-baked" if frozen and facts["resized"] else "output-differs"
     return Finding(kind, place, facts)
-
-
-def _resized(facts: dict[str, Any]) -> bool:
-    return bool(facts["resized"])
 
 
 def _tie(bench: Bench, first: Judged) -> Finding:

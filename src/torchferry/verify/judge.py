@@ -11,7 +11,7 @@ import numpy as np
 from torchferry.records import Difference, Fault, Outcome, Tolerance, Trial
 from torchferry.verify.arrays import Array, array, is_float, wide
 from torchferry.verify.compare import compare, wrong
-from torchferry.verify.masks import padding, under_padding
+from torchferry.verify.masks import length_name, padding, under_padding
 from torchferry.verify.nature import Nature
 from torchferry.verify.oracle import ill_conditioned
 from torchferry.verify.sides import Call, Sides
@@ -101,7 +101,7 @@ def _weigh(
     ):
         return "ill-conditioned", "the file is as near to a float64 run as eager is", False
     if (note := _tie(bench, args, want, got)) is not None:
-        return "tie-order", note, bench.nature.learned or bench.nature.sorts_last
+        return "tie-order", note, bench.nature.learned or bench.nature.sorts_last or plan.values in STRANGE
     return "differ", "", plan.values in STRANGE and _need_not_take(bench, plan, want, got)
 
 
@@ -117,7 +117,8 @@ def _need_not_take(bench: Bench, plan: Plan, want: Sequence[Array], got: Sequenc
     the input is one that is added to attention scores, in which minus infinity means "do not look".
     """
     if plan.values == "nan":
-        return any(np.isnan(wide(w)).any() for w in want if is_float(w))
+        floats = [wide(w) for w in want if is_float(w)]
+        return not floats or any(np.isnan(w).any() for w in floats)
     if plan.only and _is_added_mask(bench, plan.only):
         return False
     return bench.nature.learned or not any(_nan_only_in_file(w, g) for w, g in zip(want, got, strict=True))
@@ -141,10 +142,13 @@ def _only_padding(bench: Bench, args: Call, want: list[Array], got: list[Array])
     real = padding(signature, {n: array(a) for n, a in zip(names, args, strict=True)}, examples, bench.nature.roles)
     if real is None or real.all():
         return False
-    for w, g in zip(want, got, strict=True):
+    length = length_name(signature, examples, bench.nature.roles)
+    declared = [o.shape for o in bench.sides.file.outputs]
+    for n, (w, g) in enumerate(zip(want, got, strict=True)):
         bad = wrong(w, g, bench.allowed)
         if bad.any():
-            pads = under_padding(real, w)
+            at = bench.sides.order[n]
+            pads = under_padding(real, w, length, declared[at] if at < len(declared) else ())
             if pads is None or (bad & ~pads).any():
                 return False
     return True

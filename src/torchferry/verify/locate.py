@@ -58,12 +58,20 @@ def _differing(bench: Bench, failing: Judged, inside: Inside, right: Tape, wrong
         for n in range(parting):
             names = _names(before, right.notes[n])
             if names and not _names(after, wrong.notes[n]):
-                return _at(wrong.notes[n], inside, names, failing, bench)
+                found = _at(wrong.notes[n], inside, names, failing, bench)
+                return replace(found, cause="constant-dropped") if _dropped(before, right, n, names) else found
         if parting < max(len(right.notes), len(wrong.notes)):
             return _by_flow(right, wrong, failing, bench)
     last = max((n for n, note in enumerate(wrong.notes) if _names(after, note)), default=-1)
     note = wrong.notes[min(last + 1, len(wrong.notes) - 1)] if wrong.notes else None
     return None if note is None else _at(note, inside, (), failing, bench)
+
+
+def _dropped(before: Index, right: Tape, n: int, names: Sequence[str]) -> bool:
+    """Return whether an op with a constant left no value of its own in the file: it stands for what went into it."""
+    if n == 0 or right.notes[n].location.op not in ("add", "sub", "mul", "div", "rsub"):
+        return False
+    return any(set(_names(before, earlier)) >= set(names) for earlier in right.notes[max(0, n - 3) : n])
 
 
 def _refused(bench: Bench, failing: Judged, inside: Inside, right: Tape, wrong: Tape) -> Culprit | None:
@@ -116,7 +124,9 @@ def _parting(right: Tape, wrong: Tape) -> int:
 
 
 def _names(index: Index, note: Note) -> list[str]:
-    return [name for value in note.values for name in index.find(value)]
+    """Return the file's values that equal one of the op's; a lone 0 or 1 is found everywhere and tells nothing."""
+    telling = [v for v in note.values if v.size > 1 or (v.size == 1 and v.item() not in (0, 1))]
+    return [name for value in telling for name in index.find(value)]
 
 
 def _at(note: Note, inside: Inside, names: Sequence[str], failing: Judged, bench: Bench) -> Culprit:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from torchferry.records import Signature
+from torchferry.records import Signature, Size
 from torchferry.verify.arrays import Array
 
 MASK_WORDS = ("mask", "pad")
@@ -38,15 +38,33 @@ def marks_padding(name: str, example: Array) -> bool:
     return bool(example.dtype.kind == "b" and not example.any())
 
 
-def under_padding(real: Array, output: Array) -> Array | None:
+def under_padding(real: Array, output: Array, length_name: Size | None, declared: Sequence[Size]) -> Array | None:
     """Return where an output stands for padding, or None when it has no axis of the mask's.
 
-    An output without the length axis stands for padding only where its whole row does: a pooled row that is wrong is wrong.
+    The axis is told by the name that the file declares for it, else by its size. An output without the length axis stands
+    for padding only where its whole row does: a pooled row that is wrong is wrong.
     """
-    if output.ndim >= 1 and output.shape[:1] == real.shape[:1]:
-        if output.ndim >= 2 and output.shape[:2] == real.shape:
-            pads = ~real
-        else:
-            pads = ~real.any(axis=1)
-        return np.broadcast_to(pads.reshape(pads.shape + (1,) * (output.ndim - pads.ndim)), output.shape)
+    if output.ndim < 1 or output.shape[0] != real.shape[0]:
+        return None
+    batch, length = real.shape
+    named = [a for a in range(1, output.ndim) if len(declared) == output.ndim and declared[a] == length_name]
+    sized = [a for a in range(1, output.ndim) if output.shape[a] == length]
+    if axis := next((a for a in [*named, *sized] if output.shape[a] == length), None):
+        return _along(~real, axis, output)
+    if output.ndim >= 3 and 0 < output.shape[1] < length:  # the mask also covers the past; the output speaks of the new tokens
+        return _along(~real[:, length - output.shape[1] :], 1, output)
+    return np.broadcast_to((~real.any(axis=1)).reshape((batch,) + (1,) * (output.ndim - 1)), output.shape)
+
+
+def length_name(signature: Signature, examples: Mapping[str, Array], roles: Mapping[str, str]) -> Size | None:
+    """Return what the token mask's second axis is called, or None when no input is a token mask."""
+    for spec in signature.inputs:
+        if len(spec.shape) == 2 and is_mask(spec.name, examples[spec.name], roles):
+            return spec.shape[1]
     return None
+
+
+def _along(pads: Array, axis: int, output: Array) -> Array:
+    shape = [1] * output.ndim
+    shape[0], shape[axis] = pads.shape
+    return np.broadcast_to(pads.reshape(shape), output.shape)

@@ -125,7 +125,7 @@ def ill_conditioned(module: torch.nn.Module, args: tuple[Any, ...], want: list[A
 def _explained(want: Array, got: Array, truth: Array | None, moved: Array | None, floats: bool) -> bool:
     if floats and not (np.isfinite(want) == np.isfinite(got)).all():
         return _explained_beyond_range(want, got, truth)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         far = np.nan_to_num(np.abs(got - want), nan=0.0)
         slack = 1e-5 + 1.3e-6 * np.nan_to_num(np.abs(want), nan=0.0, posinf=0.0, neginf=0.0)
         allowed = slack if moved is None else slack + SPREAD * np.nan_to_num(moved)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -45,6 +44,15 @@ class Sides:
         named = {s.name: array(a) for s, a in zip(self.bound.signature.inputs, args, strict=True)}
         return {n: a for n, a in named.items() if n in taken} if taken else named
 
+    def declares(self, args: Call) -> bool:
+        """Return whether the file's declared inputs have room for these sizes."""
+        declared = {s.name: s.shape for s in self.file.inputs}
+        for spec, arg in zip(self.bound.signature.inputs, args, strict=True):
+            shape = declared.get(spec.name, ())
+            if len(shape) == arg.dim() and any(isinstance(s, int) and s != n for s, n in zip(shape, arg.shape, strict=True)):
+                return False
+        return True
+
 
 def open_sides(bound: Bound, file: Translated, worker: Worker) -> Sides | Fault:
     """Return both sides, ready to run, or why onnxruntime does not take the file."""
@@ -65,7 +73,3 @@ def output_order(wanted: Sequence[str], given: Sequence[str]) -> tuple[int, ...]
         return tuple(list(given).index(n) for n in wanted)
     return tuple(range(len(given)))
 
-
-def path_of(file: Translated) -> Path:
-    """Return the file's path."""
-    return Path(file.path)

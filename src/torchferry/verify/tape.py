@@ -18,6 +18,7 @@ from torchferry.verify.arrays import Array, array
 
 _TORCH = str(Path(torch.__file__).parent)
 _OURS = str(Path(eager.__file__).parent)
+_EXAMPLES = str(Path(_OURS) / "catalogue")  # its bad and good models stand for users' own
 _LIBRARIES = tuple({sysconfig.get_paths()[k] for k in ("purelib", "platlib", "stdlib", "platstdlib")})
 MOST_VALUES = 2**22  # values larger than this are not kept: they would fill the memory and tell nothing new
 
@@ -67,7 +68,7 @@ class _Recorder(TorchDispatchMode):
         results = [o for o in (out if isinstance(out, tuple | list) else (out,)) if isinstance(o, torch.Tensor)]
         taken = [a for a in args if isinstance(a, torch.Tensor)]
         place = _place(sys._getframe(1), self.names)
-        if place.file is None:  # our own clones before the call
+        if place is None:  # our own clones before the call
             return out
         results, taken = [[t for t in tensors if not t.is_nested] for tensors in (results, taken)]
         values = tuple(array(r).copy() for r in results if r.numel() <= MOST_VALUES) if self.keep else ()
@@ -87,8 +88,8 @@ class _Recorder(TorchDispatchMode):
         return out
 
 
-def _place(frame: FrameType | None, names: dict[int, str]) -> Location:
-    """Return the innermost line that the user wrote, else one of a library, else nothing; and the module being run."""
+def _place(frame: FrameType | None, names: dict[int, str]) -> Location | None:
+    """Return the innermost line that the user wrote, else one of a library, and the module being run; None outside the call."""
     library: tuple[str, int] | None = None
     user: tuple[str, int] | None = None
     path: str | None = None
@@ -98,23 +99,22 @@ def _place(frame: FrameType | None, names: dict[int, str]) -> Location:
         if path is None and (owner := frame.f_locals.get("self")) is not None and id(owner) in names:
             path = names[id(owner)]
         if file == eager.__file__:
-            entered = True
+            entered = frame.f_code.co_name == "call"
             break
-        if not file.startswith((_TORCH, _OURS, "<")):
-            if file.startswith(_LIBRARIES):
-                library = library or (file, frame.f_lineno)
-            elif user is None:
-                user = (file, frame.f_lineno)
+        if not is_library(file):
+            user = user or (file, frame.f_lineno)
+        elif not file.startswith((_TORCH, _OURS, "<")):
+            library = library or (file, frame.f_lineno)
         frame = frame.f_back
     if not entered:
-        return Location()
+        return None
     spot = user or library
     return Location(spot[0], spot[1], path) if spot else Location(module_path=path)
 
 
 def is_library(file: str) -> bool:
     """Return whether a file belongs to torch, to us, or to an installed package rather than to the user."""
-    return file.startswith((_TORCH, _OURS, "<", *_LIBRARIES))
+    return file.startswith((_TORCH, _OURS, "<", *_LIBRARIES)) and not file.startswith(_EXAMPLES)
 
 
 def _terms(op: str, taken: list[torch.Tensor], results: list[torch.Tensor]) -> int:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
+from torch._dynamo import trace_rules
+
 from torchferry.capture.patches import distributions, export_flags, guard_origins, numbers, tensors_of_sizes
 
 Patch = Callable[[Any], AbstractContextManager[Any]]
@@ -27,6 +29,7 @@ _one_at_a_time = threading.RLock()
 @contextmanager
 def active(module: Any, names: tuple[str, ...] = tuple(ALL)) -> Iterator[None]:
     """Apply the patches for as long as the block runs; a failure or Ctrl-C inside takes them away too."""
+    trace_rules.get_torch_obj_rule_map()  # dynamo knows functions by their identity: let it see them before they are wrapped
     with _one_at_a_time, ExitStack() as stack:
         for name in names:
             stack.enter_context(ALL[name](module))

@@ -31,9 +31,10 @@ def patch(module: Any) -> Iterator[None]:
 
 
 def _eager_for_users(flag: Callable[[], bool]) -> Callable[[], bool]:
+    @torch.compiler.assume_constant_result  # dynamo asks once instead of reading the lines below
     def answer() -> bool:
         if source_map.is_user_file(sys._getframe(1).f_code.co_filename):
             return False
         return flag()
 
-    return answer
+    return answer  # type: ignore[no-any-return]

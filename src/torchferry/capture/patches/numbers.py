@@ -24,54 +24,37 @@ from torchferry.capture.patches.replace import replaced
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
-class _KnowsSymbols(type):
-    """Makes a stand-in for int or float pass as the real one."""
+class Number:
+    """Stands for `int` or `float`: leaves symbolic numbers symbolic, and passes for the type in isinstance."""
 
-    real: type
+    def __init__(self, real: type, symbolic: Callable[[Any], Any]) -> None:
+        self.real, self.symbolic = real, symbolic
 
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, cls.real)
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if builtins.len(args) == 1 and isinstance(args[0], _SYMBOLS):
+            return self.symbolic(args[0])
+        if builtins.len(args) == 1 and isinstance(args[0], torch.Tensor):
+            value = args[0].item()
+            return self.symbolic(value) if isinstance(value, _SYMBOLS) else self.real(value)
+        return self.real(*args, **kwargs)
 
-    def __subclasscheck__(cls, other: type) -> bool:
-        return issubclass(other, cls.real)
+    def __instancecheck__(self, instance: Any) -> bool:
+        return isinstance(instance, self.real)
 
-    def __eq__(cls, other: object) -> bool:
-        return other is cls.real or other is cls
+    def __subclasscheck__(self, other: type) -> bool:
+        return issubclass(other, self.real)
 
-    def __hash__(cls) -> int:
-        return hash(cls.real)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
 
+    def __or__(self, other: Any) -> Any:
+        return self.real | other
 
-class SymbolicInt(int, metaclass=_KnowsSymbols):
-    """`int` that leaves symbolic numbers symbolic."""
+    def __eq__(self, other: object) -> bool:
+        return other is self.real or other is self
 
-    real = builtins.int
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and isinstance(args[0], _SYMBOLS):
-            return torch.sym_int(args[0])
-        if len(args) == 1 and isinstance(args[0], torch.Tensor):
-            return _number(args[0], torch.sym_int, builtins.int)
-        return builtins.int(*args, **kwargs)
-
-
-class SymbolicFloat(float, metaclass=_KnowsSymbols):
-    """`float` that leaves symbolic numbers symbolic."""
-
-    real = builtins.float
-
-    def __new__(cls, *args: Any) -> Any:
-        if len(args) == 1 and isinstance(args[0], _SYMBOLS):
-            return torch.sym_float(args[0])
-        if len(args) == 1 and isinstance(args[0], torch.Tensor):
-            return _number(args[0], torch.sym_float, builtins.float)
-        return builtins.float(*args)
-
-
-def _number(tensor: torch.Tensor, symbolic: Callable[[Any], Any], plain: Callable[[Any], Any]) -> Any:
-    """Return a tensor's single value: symbolic while capturing, plain otherwise."""
-    value = tensor.item()
-    return symbolic(value) if isinstance(value, _SYMBOLS) else plain(value)
+    def __hash__(self) -> int:
+        return hash(self.real)
 
 
 def symbolic_len(thing: Any) -> Any:
@@ -90,8 +73,8 @@ def _extreme(plain: Callable[..., Any], symbolic: Callable[[Any, Any], Any]) -> 
 
 
 _NAMES: dict[str, Any] = {
-    "int": SymbolicInt,
-    "float": SymbolicFloat,
+    "int": Number(builtins.int, torch.sym_int),
+    "float": Number(builtins.float, torch.sym_float),
     "len": symbolic_len,
     "max": _extreme(builtins.max, torch.sym_max),
     "min": _extreme(builtins.min, torch.sym_min),

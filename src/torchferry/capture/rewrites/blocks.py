@@ -32,13 +32,7 @@ class Place:
         return next((s for s in reversed(self.around) if isinstance(s, ast.For | ast.While)), None)
 
     def replace(self, statements: list[ast.stmt], drop_rest: bool = False) -> None:
-        """Put other statements in its place; they are said to stand on its line."""
-        for statement in statements:
-            for node in ast.walk(statement):
-                if isinstance(node, ast.expr | ast.stmt) and not hasattr(node, "lineno"):
-                    ast.copy_location(node, self.statement)
-                    node.lineno = node.end_lineno = self.statement.lineno
-            ast.fix_missing_locations(ast.copy_location(statement, statement if hasattr(statement, "lineno") else self.statement))
+        """Put other statements in its place."""
         self.block[self.index : len(self.block) if drop_rest else self.index + 1] = statements
 
 

@@ -6,7 +6,7 @@ import ast
 import copy
 from typing import Literal
 
-from torchferry.capture.rewrites import conditions, names
+from torchferry.capture.rewrites import conditions, names, source
 from torchferry.capture.rewrites.blocks import Place, always_returns, contains, find
 from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
 
@@ -48,10 +48,11 @@ def raises_first(statement: ast.stmt) -> bool:
 def rewrite(function: FunctionNode, line: int, how: How) -> None:
     """Rewrite the `if` on a line, and the chain of `elif` after it."""
     place = find(function, line, lambda s: isinstance(s, ast.If))
-    _rewrite_at(function, place, how)
+    _rewrite_at(function, place, how, set())
 
 
-def _rewrite_at(function: FunctionNode, place: Place, how: How) -> None:
+def _rewrite_at(function: FunctionNode, place: Place, how: How, known: set[str]) -> None:
+    """Rewrite one `if`; `known` are names that have a value in the functions around this one."""
     statement = place.statement
     assert isinstance(statement, ast.If)
     outer = conditions.split(statement.test, statement.body, statement.orelse)
@@ -59,14 +60,14 @@ def _rewrite_at(function: FunctionNode, place: Place, how: How) -> None:
         place.replace([outer])
         for side in (outer.body, outer.orelse):
             if len(side) == 1 and isinstance(side[0], ast.If) and not conditions.is_static(side[0].test):
-                _rewrite_at(function, Place(side, 0, (*place.around, outer)), how)
+                _rewrite_at(function, Place(side, 0, (*place.around, outer)), how, known)
         return
     if contains([statement], ast.Break, ast.Continue):
         raise CannotRewrite("it leaves a loop")
     if contains([statement], ast.Return) or _sides_differ(statement):
-        _with_rest(function, place, how)
+        _with_rest(function, place, how, known)
     else:
-        _assignments(function, place, how)
+        _assignments(function, place, how, known)
 
 
 def _sides_differ(statement: ast.If) -> bool:
@@ -75,7 +76,7 @@ def _sides_differ(statement: ast.If) -> bool:
     return any(c.value is None or isinstance(c.value, str) for c in constants)
 
 
-def _with_rest(function: FunctionNode, place: Place, how: How) -> None:
+def _with_rest(function: FunctionNode, place: Place, how: How, known: set[str]) -> None:
     """Give each side all that follows, up to the return."""
     statement = place.statement
     assert isinstance(statement, ast.If)
@@ -84,12 +85,13 @@ def _with_rest(function: FunctionNode, place: Place, how: How) -> None:
     other = [*statement.orelse] if always_returns(statement.orelse) else [*statement.orelse, *rest]
     if not (always_returns(then) and always_returns(other)):
         raise CannotRewrite("a way through it does not return")
-    before = names.defined_before(function, statement.lineno)
+    before = known | names.defined_before(function, statement.lineno)
     sides = [names.functional(then), names.functional(other)]
     operands = [n for n in dict.fromkeys(n for s in sides for n in names.stored(s)) if n in before]
     functions = [_define(name, side, operands, statement.lineno) for name, side in zip(("then", "otherwise"), sides, strict=True)]
     place.replace([*functions, ast.Return(_choose(statement, functions, operands, how, single=True))], drop_rest=True)
-    _elif_in(functions[1], how)
+    source.place_at(functions[1], statement.lineno)
+    _elif_in(functions[1], how, before)
 
 
 def _following(function: FunctionNode, place: Place) -> list[ast.stmt]:
@@ -102,10 +104,10 @@ def _following(function: FunctionNode, place: Place) -> list[ast.stmt]:
     return rest
 
 
-def _assignments(function: FunctionNode, place: Place, how: How) -> None:
+def _assignments(function: FunctionNode, place: Place, how: How, known: set[str]) -> None:
     statement = place.statement
     assert isinstance(statement, ast.If)
-    before = names.defined_before(function, statement.lineno)
+    before = known | names.defined_before(function, statement.lineno)
     live = names.live_after(function, place.block, place.index, place.loop is not None)
     sides = [names.functional(statement.body), names.functional(statement.orelse)]
     set_by = [names.stored(s) for s in sides]
@@ -123,14 +125,15 @@ def _assignments(function: FunctionNode, place: Place, how: How) -> None:
     ]
     target = ast.Tuple([ast.Name(n, ast.Store()) for n in results], ast.Store())
     place.replace([*functions, ast.Assign([target], _choose(statement, functions, operands, how, single=False))])
-    _elif_in(functions[1], how)
+    source.place_at(functions[1], statement.lineno)
+    _elif_in(functions[1], how, before)
 
 
-def _elif_in(function: ast.FunctionDef, how: How) -> None:
+def _elif_in(function: ast.FunctionDef, how: How, known: set[str]) -> None:
     """Go on with the `elif` that now stands first in the other side."""
     for index, inner in enumerate(function.body):
         if isinstance(inner, ast.If) and not conditions.is_static(inner.test) and hasattr(inner, "was"):
-            _rewrite_at(function, Place(function.body, index, ()), how)
+            _rewrite_at(function, Place(function.body, index, ()), how, known)
             return
         if not isinstance(inner, ast.Assign) or hasattr(inner, "was"):
             return

@@ -40,7 +40,7 @@ def exit_kind(statement: ast.stmt) -> type[ast.stmt]:
 def masked(statements: list[ast.stmt], flag: str, before: set[str]) -> list[ast.stmt]:
     """Return code that has its effect only where a flag is False."""
     statements = names.functional(statements)
-    kept = [n for n in names.stored(statements) if n in before]
+    kept = [n for n in names.stored(statements) if n in before and n != flag]
     saves = [_line(f"{n}_before = {n}") for n in kept]
     picks = [_line(f"{n} = torch.where({flag}, {n}_before, {n})") for n in kept]
     return [*saves, *statements, *picks]

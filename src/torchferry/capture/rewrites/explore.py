@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from torchferry.capture import source_map
 from torchferry.capture.rewrites import sites
 from torchferry.capture.rewrites.source import CannotRewrite
 from torchferry.records import Fault, Finding, Location
@@ -46,24 +45,30 @@ def explore(module: Any, capture: Callable[[], Any], where: Callable[[Fault], Lo
     until = time.monotonic() + seconds
     cleared = False
     for _ in range(MOST_TRIES):
-        fault = _try(module, [s.site for s in stops.values() if s.site], capture)
-        if fault is None:
+        failed = _try(module, [s.site for s in stops.values() if s.site], capture, where)
+        if failed is None:
             cleared = True
             break
-        faults.append(fault)
-        if time.monotonic() > until or not _advance(module, stops, fault, where(fault)):
+        faults.append(failed[0])
+        if time.monotonic() > until or not _advance(module, stops, *failed):
             break
     findings = tuple(_finding(place, stop, cleared) for place, stop in stops.items())
     chosen = tuple(s.site for s in stops.values() if s.site) if cleared else ()
     return Explored(findings, chosen, cleared, tuple(faults))
 
 
-def _try(module: Any, chosen: list[sites.Site], capture: Callable[[], Any]) -> Fault | None:
+def _try(
+    module: Any, chosen: list[sites.Site], capture: Callable[[], Any], where: Callable[[Fault], Location | None]
+) -> tuple[Fault, Location | None] | None:
+    """Return what stopped a capture under these rewrites, and where; None when nothing did."""
     try:
         with sites.applied(module, chosen):
-            capture()
-    except Exception as error:  # torch may raise anything; what stops this try decides on the next
-        return Fault.of(error)
+            try:
+                capture()
+            except Exception as error:  # torch may raise anything; what stops this try decides on the next
+                return Fault.of(error), where(Fault.of(error))
+    except CannotRewrite as error:
+        return Fault.of(error), None
     return None
 
 
@@ -98,8 +103,3 @@ def summary(fault: Fault) -> str:
     """Return the first telling line of a message that may run over pages."""
     lines = [t.strip() for t in fault.text.split("\n") if t.strip()]
     return lines[0][:200] if lines else fault.type_name
-
-
-def location(fault: Fault) -> Location | None:
-    """Return the user's line that a fault speaks of."""
-    return source_map.locate(fault)

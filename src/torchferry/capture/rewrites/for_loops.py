@@ -84,7 +84,10 @@ def _unbound(node: ast.expr) -> tuple[str, int]:
 
 
 def _append(statement: ast.stmt) -> tuple[str, ast.expr] | None:
-    """Return the list and the value of `list.append(value)`."""
+    """Return the list and the value of `list.append(value)` or `list += [value]`."""
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name) and isinstance(statement.value, ast.List):
+        if isinstance(statement.op, ast.Add) and len(statement.value.elts) == 1:
+            return statement.target.id, statement.value.elts[0]
     call = statement.value if isinstance(statement, ast.Expr) else None
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "append":
         if isinstance(call.func.value, ast.Name) and len(call.args) == 1:
@@ -216,18 +219,38 @@ class _Stacked(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         attribute = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        first = node.args[0] if node.args else None
-        if attribute in ("stack", "cat", "concat", "vstack") and isinstance(first, ast.Name) and first.id in self.lists:
+        tensor = self._tensor(node.args[0]) if node.args else None
+        if attribute in ("stack", "cat", "concat") and tensor is not None:
             axes = [*node.args[1:], *(k.value for k in node.keywords if k.arg in ("dim", "axis"))]
             axis = ast.literal_eval(axes[0]) if axes else 0
             if attribute == "stack":
-                code = f"{first.id}.movedim(0, {axis})" if axis else first.id
+                code = f"{tensor}.movedim(0, {axis})" if axis else tensor
             else:
                 at = axis if axis >= 0 else axis - 1
-                code = f"{first.id}.movedim(0, {at}).flatten({at}, {at + 1})"
+                code = f"{tensor}.movedim(0, {at}).flatten({at}, {at + 1})"
             return ast.copy_location(ast.parse(code, mode="eval").body, node)
         self.generic_visit(node)
         return node
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        """`list.reverse()` turns the tensor round."""
+        call = node.value
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "reverse":
+            if (tensor := self._tensor(call.func.value)) is not None:
+                return ast.copy_location(ast.parse(f"{tensor} = {tensor}.flip(0)").body[0], node)
+        self.generic_visit(node)
+        return node
+
+    def _tensor(self, node: ast.expr) -> str | None:
+        """Return the tensor that now stands for `list` or `list[::-1]`."""
+        if isinstance(node, ast.Name):
+            return node.id if node.id in self.lists else None
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in self.lists:
+            return f"{node.value.id}.flip(0)" if ast.unparse(node.slice) == "::-1" else None
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("list", "tuple", "reversed") and len(node.args) == 1:
+            inner = self._tensor(node.args[0])
+            return f"{inner}.flip(0)" if inner and ast.unparse(node.func) == "reversed" else inner
+        return None
 
 
 def _emit(line: int, steps: _Steps, body: list[ast.stmt], carried: list[str], last: list[str], items: dict[str, ast.expr]) -> list[ast.stmt]:

@@ -30,7 +30,7 @@ def rewrite(function: FunctionNode, line: int) -> None:
     each.body = body
     given = "".join(f", {n}" for n in operands)
     number = f"torch.as_tensor({ast.unparse(index)}).reshape(1)"
-    code = f"""tried_{line} = [with_item_{line}({item}{given}) for {item} in {items}]
+    code = f"""tried_{line} = [with_item_{line}({items}[i]{given}) for i in range(len({items}))]
 chosen_{line} = torch.where({number} < 0, {number} + len(tried_{line}), {number})
 return torch.utils._pytree.tree_map(lambda *each: torch.stack(each).index_select(0, chosen_{line}).squeeze(0), *tried_{line})"""
     wrapped = ast.parse("def f():\n" + "\n".join("    " + text for text in code.split("\n"))).body[0]

@@ -33,7 +33,7 @@ def defined_before(function: FunctionNode, line: int) -> set[str]:
     """Return the names that are set, or are parameters, above a line of a function."""
     arguments = function.args
     named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *filter(None, (arguments.vararg, arguments.kwarg))]
-    before = [s for s in ast.walk(function) if isinstance(s, ast.stmt) and s is not function and s.lineno < line]
+    before = [s for s in ast.walk(function) if isinstance(s, ast.stmt) and s is not function and getattr(s, "lineno", line) < line]
     return {a.arg for a in named} | set(stored(before))
 
 
@@ -42,7 +42,7 @@ def live_after(function: FunctionNode, block: Sequence[ast.stmt], index: int, lo
     if looped:
         return loaded(function.body)
     end = block[index].end_lineno or block[index].lineno
-    later = [n for n in ast.walk(function) if isinstance(n, ast.stmt) and n is not function and n.lineno > end]
+    later = [n for n in ast.walk(function) if isinstance(n, ast.stmt) and n is not function and getattr(n, "lineno", 0) > end]
     return loaded(later) | loaded(block[index + 1 :])
 
 

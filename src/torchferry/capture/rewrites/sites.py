@@ -112,4 +112,5 @@ def rewritten(node: FunctionNode, sites: Iterable[Site]) -> FunctionNode:
     """Return a function's tree with the rewrites made in it, one after the other."""
     for site in sites:
         REWRITES[site.kind, site.how](node, site.line)
+        source.place_at(node, site.line)
     return node

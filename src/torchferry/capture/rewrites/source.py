@@ -22,9 +22,19 @@ def tree_of(file: str) -> ast.Module:
         raise CannotRewrite(f"the source of {file} is not at hand")
     tree = ast.parse("".join(lines), file)
     for node in ast.walk(tree):
+        node.placed = True  # type: ignore[attr-defined]
         if isinstance(node, ast.stmt):
             node.was = ast.dump(node)  # type: ignore[attr-defined]
     return tree
+
+
+def place_at(function: FunctionNode, line: int) -> None:
+    """Let all code that a rewrite put into a function stand on the line it was made for."""
+    for node in ast.walk(function):
+        if not hasattr(node, "placed") and isinstance(node, ast.expr | ast.stmt | ast.arg | ast.alias | ast.keyword):
+            node.lineno = node.end_lineno = line
+            node.col_offset = node.end_col_offset = 0
+            node.placed = True  # type: ignore[union-attr]
 
 
 def path_to(tree: ast.AST, line: int) -> list[ast.AST]:

@@ -6,13 +6,13 @@ import ast
 import copy
 
 from torchferry.capture.rewrites import conditions, exits, names
-from torchferry.capture.rewrites.blocks import contains, find
+from torchferry.capture.rewrites.blocks import Place, contains, places
 from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
 
 
 def rewrite(function: FunctionNode, line: int) -> None:
     """Rewrite the `while` on a line, or around it."""
-    place = find(function, line, lambda s: isinstance(s, ast.While))
+    place = _loop_around(function, line)
     loop = place.statement
     assert isinstance(loop, ast.While)
     before = names.defined_before(function, loop.lineno)
@@ -30,22 +30,34 @@ def rewrite(function: FunctionNode, line: int) -> None:
     place.replace(_emit(loop.lineno, test, body, carried, flag))
 
 
+def _loop_around(function: FunctionNode, line: int) -> Place:
+    """Return the innermost `while` that a line belongs to."""
+    around = [p for p in places(function.body) if isinstance(p.statement, ast.While) and line in range(p.statement.lineno, (p.statement.end_lineno or 0) + 1)]
+    if not around:
+        raise CannotRewrite(f"no loop around line {line}")
+    return around[-1]
+
+
 def _without_breaks(loop: ast.While, before: set[str]) -> tuple[ast.expr, list[ast.stmt], str | None]:
-    """Return the loop with its `if ...: break` turned into a flag, the flag being part of the condition."""
-    body = copy.deepcopy(loop.body)
-    at = [i for i, s in enumerate(body) if isinstance(s, ast.If) and len(s.body) == 1 and isinstance(s.body[0], ast.Break) and not s.orelse]
-    if not at:
-        return loop.test, body, None
+    """Return the loop with each `if ...: break` turned into a flag, the flag being part of the condition."""
     flag = f"stop_{loop.lineno}"
-    index = at[0]
-    statement = body[index]
-    assert isinstance(statement, ast.If)
-    test = ast.unparse(conditions.as_tensor(statement.test))
-    rest = exits.masked(body[index + 1 :], flag, before | set(names.stored(body[:index]))) if body[index + 1 :] else []
-    body = [*body[:index], ast.parse(f"{flag} = {test}").body[0], *rest]
+    body = _flagged(copy.deepcopy(loop.body), flag, before)
+    if not any(isinstance(s, ast.If) and isinstance(s.body[-1], ast.Break) for s in loop.body):
+        return loop.test, body, None
     going = ast.UnaryOp(ast.Not(), ast.Name(flag, ast.Load()))
     always = isinstance(loop.test, ast.Constant) and bool(loop.test.value)
     return (going if always else ast.BoolOp(ast.And(), [loop.test, going])), body, flag
+
+
+def _flagged(body: list[ast.stmt], flag: str, before: set[str]) -> list[ast.stmt]:
+    """Return a loop's body in which an exit sets the flag, and what comes after it counts only while the flag is not set."""
+    for index, statement in enumerate(body):
+        if isinstance(statement, ast.If) and len(statement.body) == 1 and isinstance(statement.body[0], ast.Break) and not statement.orelse:
+            test = ast.unparse(conditions.as_tensor(statement.test))
+            rest = _flagged(body[index + 1 :], flag, before)
+            set_flag = ast.parse(f"{flag} = torch.logical_or({flag}, {test})").body[0]
+            return [*body[:index], set_flag, *(exits.masked(rest, flag, before) if rest else [])]
+    return body
 
 
 def _emit(line: int, test: ast.expr, body: list[ast.stmt], carried: list[str], flag: str | None) -> list[ast.stmt]:

@@ -75,24 +75,24 @@ def _last_user_line(fault: Fault) -> Location:
 
 
 def bad() -> Job:
+    import traceback
+
     import torch
 
-    class Purist(torch.nn.Module):
+    class Suspicious(torch.nn.Module):
         def forward(self, x):
-            if type(x) is not torch.Tensor:
-                raise TypeError("I was promised a real tensor")
+            if any("torch/export/" in frame.filename for frame in traceback.extract_stack()):
+                raise OSError("this model does not like to be watched")
             return x * 2
 
-    return Job(Purist(), (torch.ones(2, 3),))
+    return Job(Suspicious(), (torch.ones(2, 3),))
 
 
 def good() -> Job:
     import torch
 
-    class Relaxed(torch.nn.Module):
+    class Trusting(torch.nn.Module):
         def forward(self, x):
-            if not isinstance(x, torch.Tensor):
-                raise TypeError("this wants a tensor")
             return x * 2
 
-    return Job(Relaxed(), (torch.ones(2, 3),))
+    return Job(Trusting(), (torch.ones(2, 3),))

@@ -21,6 +21,7 @@ class StageTookTooLong(Rule):
     """
 
     code, stage, severity, since = "RUN901", "verify", "error", "0.1"
+    explains = frozenset({"INP001"})  # an example call that is broken off has not failed by itself
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         for step in case.steps:

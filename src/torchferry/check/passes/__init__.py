@@ -34,7 +34,7 @@ PASSES: dict[str, Pass] = {
     "decompose": decompose.decompose,
     "inline-branch": decompose.inline_branch,
     "transpose-operand": shapes.transpose_operand,
-    "free-axes": shapes.free_axes,
+    "free-sizes": shapes.free_sizes,
     "rewrite-constants": shapes.rewrite_constants,
     "zero-masked-rows": shapes.zero_masked_rows,
 }

@@ -42,10 +42,6 @@ def _extreme(beats: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., tuple[T
     return function
 
 
-def _beats_or_nan(compare: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
-    return lambda item, best: compare(item, best)
-
-
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.cumprod.default: cumprod,
     aten.cummax.default: _extreme(torch.ge),

@@ -24,11 +24,14 @@ def _scan_op() -> Any:
 def repeat(times: int, state: Sequence[Tensor], body: Callable[..., Sequence[Tensor]]) -> list[Tensor]:
     """Return the state after `body(k, *state)` was applied for k = 0, 1, ..., times - 1."""
 
+    if _never(times) or any(_never(size) for size in state[0].shape):
+        return list(state)
+
     def step(*values: Tensor) -> list[Tensor]:
         *now, k = values
-        return [_own(new, now) for new in body(k, *now)]
+        return [_own(new) for new in body(k, *now)]
 
-    return list(_scan_op()(step, list(state), [torch.arange(times, device=state[0].device)], ()))[: len(state)]
+    return list(_scan_op()(step, [_own(s) for s in state], [torch.arange(times)], ()))[: len(state)]
 
 
 def accumulate(state: Sequence[Tensor], items: Sequence[Tensor], body: Callable[..., Sequence[Tensor]]) -> list[Tensor]:
@@ -36,12 +39,16 @@ def accumulate(state: Sequence[Tensor], items: Sequence[Tensor], body: Callable[
     count = len(state)
 
     def step(*values: Tensor) -> list[Tensor]:
-        new = [_own(v, values) for v in body(*values)]
+        new = [_own(v) for v in body(*values)]
         return [*new, *(v.clone() for v in new)]
 
-    return list(_scan_op()(step, list(state), list(items), ()))[count:]
+    return list(_scan_op()(step, [_own(s) for s in state], list(items), ()))[count:]
 
 
-def _own(value: Tensor, given: Sequence[Tensor]) -> Tensor:
-    """Return a tensor that is not one of the arguments: scan's body may not hand those back."""
-    return value.clone() if any(value is g for g in given) else value
+def _own(value: Tensor) -> Tensor:
+    """Return a tensor of its own, laid out plainly: scan's body may hand back neither an argument nor another layout."""
+    return value.clone(memory_format=torch.contiguous_format)
+
+
+def _never(size: Any) -> bool:
+    return isinstance(size, int) and size == 0

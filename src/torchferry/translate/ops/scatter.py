@@ -54,6 +54,15 @@ def scatter_reduce_or_keep(
     return scatter_reduce(self, dim, index, src, reduce, include_self=include_self)
 
 
+def scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """Return scatter_add with the shapes that ONNX takes; as it is where it has them already."""
+    if self.dim() > 0 and index.dim() > 0 and _same(src, index):
+        return NotImplemented
+    if self.dim() == 0:
+        return aten.scatter_add(self.reshape(1), 0, index.reshape(-1), _cut(src, index).reshape(-1)).reshape(())  # type: ignore[no-any-return]
+    return aten.scatter_add(self, dim, index, _cut(src, index))  # type: ignore[no-any-return]
+
+
 def scatter_with(self: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str) -> Tensor:
     """Return the older scatter with `reduce` "add" or "multiply"."""
     return scatter_reduce(self, dim, index, src, {"add": "sum", "multiply": "prod"}[reduce])
@@ -106,6 +115,8 @@ def _is(a: Any, b: Any) -> bool:
 
 
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
+    aten.scatter_reduce.two: scatter_reduce_or_keep,
+    aten.scatter_add.default: scatter_add,
     aten.scatter.reduce: scatter_with,
     aten.scatter.value_reduce: scatter_value_with,
     aten.index_reduce.default: index_reduce,

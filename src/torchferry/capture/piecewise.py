@@ -1,0 +1,135 @@
+"""A model whose program differs with the sizes: captured once for each side of a guard, the pieces joined by torch.cond."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from torchferry import eager
+from torchferry.capture import guards, strategies
+from torchferry.capture.attempt import once
+from torchferry.guards import holds, symbols
+from torchferry.records import Bound, Dim
+
+MOST_PIECES = 8  # a program that needs more is a loop written out, and wants another repair
+
+
+class TooManyPieces(Exception):
+    """The declared ranges are not covered by a handful of captures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A program and the conditions on sizes under which it is right."""
+
+    conditions: tuple[str, ...]
+    program: Any
+
+    def covers(self, sizes: dict[str, int]) -> bool:
+        return all(holds(c, sizes) is not False for c in self.conditions)
+
+
+def joined(module: Any, bound: Bound, texts: tuple[str, ...]) -> Any:
+    """Return one program that is right on every side of the guards in `texts`."""
+    strategy = strategies.ordered()[0]
+    names = sorted(frozenset().union(*map(symbols, texts)))
+    pieces = [Piece(texts, once(strategy, module, bound.args, bound.dynamic_shapes))]
+    while (sizes := _uncovered(pieces, bound, names)) is not None:
+        if len(pieces) == MOST_PIECES:
+            raise TooManyPieces(f"after {MOST_PIECES} captures, sizes such as {sizes} are still not covered")
+        program = once(strategy, eager.fresh(bound.module), bound.vary(sizes, "random", 0), bound.dynamic_shapes)
+        conditions = tuple(_conditions(program, bound, sizes, set(names)))
+        pieces.append(Piece(conditions, program))
+    return once(strategy, _Joined(module, pieces, bound), bound.args, bound.dynamic_shapes)
+
+
+def _conditions(program: Any, bound: Bound, sizes: dict[str, int], names: set[str]) -> Iterator[str]:
+    """Yield the conditions of a piece on the dims that split the model; that a size is not 1 is only how torch counts."""
+    for guard in guards.read(program, bound):
+        narrows = guards.counterexample(guard.text, bound.signature) is not None
+        if symbols(guard.text) <= names and narrows and holds(guard.text, sizes) and not re.fullmatch(r"Ne\(\w+, 1\)|Ne\(1, \w+\)|\w+ >= 2", guard.text):
+            yield guard.text
+
+
+def _uncovered(pieces: list[Piece], bound: Bound, names: list[str]) -> dict[str, int] | None:
+    """Return sizes within the declared ranges that no piece is right for; those of at least 2 first, as torch sets 1 apart."""
+    numbers = {int(n) for p in pieces for c in p.conditions for n in re.findall(r"\b\d+\b", c) if int(n) < 10**5}
+    dims = [bound.signature.dim(name) or Dim(name) for name in names]
+    points = [dict(zip(names, p, strict=True)) for p in itertools.islice(itertools.product(*(guards.points(d, numbers) for d in dims)), 5000)]
+    open_ones = [p for p in points if not any(piece.covers(p) for piece in pieces)]
+    return min(open_ones, key=lambda p: (any(n < 2 for n in p.values()), sum(p.values())), default=None)
+
+
+class _Joined(torch.nn.Module):
+    """Runs the piece whose conditions hold for the sizes of the inputs."""
+
+    def __init__(self, module: Any, pieces: list[Piece], bound: Bound) -> None:
+        super().__init__()
+        for name, child in module.named_children():  # first, so that the weights keep the names they have in the model
+            self.add_module(name, child)
+        self.parts = torch.nn.ModuleList([p.program.module(check_guards=False) for p in pieces])
+        self.conditions = [p.conditions for p in pieces]
+        self.places = _places(bound)
+        self.forward = _with_parameters(self._run, list(inspect.signature(bound.module.forward).parameters))
+
+    def _run(self, *tensors: Any) -> Any:
+        sizes = {name: tensors[i].shape[axis] for name, (i, axis) in self.places.items()}
+        return self._choose(0, tensors, sizes)
+
+    def _choose(self, index: int, tensors: tuple[Any, ...], sizes: dict[str, Any]) -> Any:
+        part = self.parts[index]
+        if index == len(self.parts) - 1:
+            return tuple(part(*tensors))
+        fits = torch.tensor(True)
+        for text in self.conditions[index]:
+            fits = torch.logical_and(fits, _evaluated(text, sizes))
+
+        def here(*given: Any) -> Any:
+            return tuple(o.clone() for o in part(*given))
+
+        def later(*given: Any) -> Any:
+            return tuple(o.clone() for o in self._choose(index + 1, given, sizes))
+
+        return torch.cond(fits, here, later, tensors)
+
+
+def _places(bound: Bound) -> dict[str, tuple[int, int]]:
+    """Return, for each dim, an input and an axis that have it."""
+    found: dict[str, tuple[int, int]] = {}
+    for index, spec in enumerate(bound.signature.inputs):
+        for axis, size in enumerate(spec.shape):
+            if isinstance(size, str) and size.isidentifier():
+                found.setdefault(size, (index, axis))
+    return found
+
+
+_TENSOR_WORDS: dict[str, Callable[..., Any]] = {
+    "Eq": lambda a, b: a == b,
+    "Ne": lambda a, b: a != b,
+    "Mod": lambda a, b: a % b,
+    "floor": lambda a: torch.floor(a.double()).long(),
+    "ceiling": lambda a: torch.ceil(a.double()).long(),
+    "sqrt": lambda a: torch.sqrt(a.double()),
+    "Max": lambda a, b: torch.maximum(torch.as_tensor(a), torch.as_tensor(b)),
+    "Min": lambda a, b: torch.minimum(torch.as_tensor(a), torch.as_tensor(b)),
+    "And": lambda *a: torch.stack([torch.as_tensor(x) for x in a]).all(),
+    "Or": lambda *a: torch.stack([torch.as_tensor(x) for x in a]).any(),
+}
+
+
+def _evaluated(text: str, sizes: dict[str, Any]) -> torch.Tensor:
+    """Return a condition as a tensor: computed in the graph, from the sizes that the inputs turn out to have."""
+    given = {name: torch.scalar_tensor(sizes[name], dtype=torch.int64) for name in symbols(text)}
+    return torch.as_tensor(eval(compile(text, "<guard>", "eval"), {"__builtins__": {}}, {**_TENSOR_WORDS, **given}))  # noqa: S307
+
+
+def _with_parameters(function: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
+    """Return a function that takes parameters of these names: torch.export names the inputs after them."""
+    given = ", ".join(names)
+    return eval(f"lambda {given}: function({given}{',' if given else ''})", {"function": function})  # type: ignore[no-any-return]  # noqa: S307

@@ -1,0 +1,42 @@
+"""Named transforms of the model's copy before capture, and of the captured program after it; the original stays the oracle.
+
+    survey   what in a module no capture can follow, as findings
+    apply    the module with the edits `prepare:<name>` carried out
+    revise   the captured program with them carried out, where they act on operators rather than on modules
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from torch import nn
+
+from torchferry.capture.prepare import quantised, recurrent
+from torchferry.capture.prepare.survey import survey
+from torchferry.records import Edit, Facts
+
+__all__ = ["apply", "revise", "survey"]
+
+PREFIX = "prepare:"
+MODULES: dict[str, Callable[[nn.Module, Facts], nn.Module]] = {
+    "quantised": quantised.prepare,
+    "recurrent": recurrent.prepare,
+}
+PROGRAMS: dict[str, Callable[[Any, Facts], Any]] = {}
+
+
+def apply(module: nn.Module, args: tuple[Any, ...], edits: Iterable[Edit]) -> nn.Module:
+    """Return the module with the named transforms made; it is the caller's own copy and is changed in place."""
+    for edit in edits:
+        if (transform := MODULES.get(edit.name.removeprefix(PREFIX))) is not None:
+            module = transform(module, edit.params)
+    return module
+
+
+def revise(program: Any, edits: Iterable[Edit]) -> Any:
+    """Return the captured program with the named changes of operators made; signature and guards stay."""
+    for edit in edits:
+        if (change := PROGRAMS.get(edit.name.removeprefix(PREFIX))) is not None:
+            program = change(program, edit.params)
+    return program

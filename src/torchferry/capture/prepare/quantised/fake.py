@@ -1,0 +1,80 @@
+"""FakeQuantize modules and Quantize stubs with their settings read once, not asked of a tensor at every call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from torchferry.capture.prepare.quantised.grid import Quantised
+
+
+class Rounded(nn.Module):
+    """What a FakeQuantize does once it is trained: round to a grid, as one quantise and one dequantise node where these fit."""
+
+    def __init__(self, scale: Tensor, zero_point: Tensor, low: int, high: int, axis: int | None, nodes: bool) -> None:
+        super().__init__()
+        self.register_buffer("scale", scale.detach().to(torch.float32).clone())
+        self.register_buffer("zero_point", zero_point.detach().to(torch.float32).clone())
+        self.low, self.high, self.axis = low, high, axis
+        self.stored = {(0, 255): torch.uint8, (-128, 127): torch.int8}.get((low, high)) if nodes else None
+        self.number = (float(scale), int(zero_point)) if scale.numel() == 1 else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the values on their grid."""
+        if self.stored is not None and self.axis is None and self.number is not None:
+            limits = (*self.number, self.low, self.high, self.stored)
+            stored = torch.ops.quantized_decomposed.quantize_per_tensor(x, *limits)
+            return torch.ops.quantized_decomposed.dequantize_per_tensor(stored, *limits)
+        shape = [1] * x.dim()
+        if self.axis is not None:
+            shape[self.axis] = -1
+        scale, zero_point = self.scale.reshape(shape), self.zero_point.reshape(shape)
+        if self.axis is None and self.number is not None:
+            scale, zero_point = self.scale.reshape(()), self.zero_point.reshape(())
+        # unlike quantize_per_tensor, the fake kernels round first and add the zero point then
+        stored = torch.clamp(torch.round(x * (1.0 / scale)) + zero_point, self.low, self.high)
+        stored = torch.where(torch.isnan(x), torch.full_like(x, self.low), stored)
+        return (stored - zero_point) * scale
+
+
+class Quantise(nn.Module):
+    """A Quantize stub with its grid as numbers."""
+
+    def __init__(self, scale: float, zero_point: int, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.grid = (scale, zero_point, dtype)
+
+    def forward(self, x: Tensor) -> Quantised:
+        """Return the values as a quantised tensor's stand-in."""
+        return Quantised.of(x, *self.grid)
+
+
+def is_fake(module: nn.Module) -> bool:
+    """Whether a module is a FakeQuantize, or an observer that watches values go by."""
+    return hasattr(module, "fake_quant_enabled") and hasattr(module, "observer_enabled")
+
+
+def observes(module: nn.Module) -> bool:
+    """Whether a FakeQuantize still moves its grid with every call."""
+    return is_fake(module) and bool(module.observer_enabled[0] == 1) and not _settled(module)
+
+
+def _settled(module: nn.Module) -> bool:
+    return "FixedQParams" in type(module).__name__
+
+
+def replaced(module: nn.Module, params: Any) -> nn.Module | None:
+    """Return what stands for a module of quantisation in a capture, or None for any other module."""
+    if is_fake(module):
+        if not bool(module.fake_quant_enabled[0] == 1):
+            return nn.Identity()
+        axis = module.ch_axis if getattr(module, "is_per_channel", False) else None
+        scale, zero_point = module.scale, module.zero_point
+        return Rounded(scale, zero_point, module.quant_min, module.quant_max, axis, params.get("form", "nodes") == "nodes")  # type: ignore[arg-type]
+    if type(module).__module__.startswith("torch.ao.quantization.observer"):
+        return nn.Identity()
+    if type(module).__name__ == "Quantize" and type(module).__module__.startswith("torch.ao.nn.quantized"):
+        return Quantise(float(module.scale), int(module.zero_point), module.dtype)  # type: ignore[arg-type]
+    return None

@@ -1,0 +1,53 @@
+"""A module without packed objects and observers, to be run in the mode that computes quantised operators on floats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from torchferry.capture.prepare.quantised import fake
+from torchferry.capture.prepare.quantised.operators import Dequantised
+from torchferry.capture.prepare.quantised.unpacked import unpack
+from torchferry.capture.prepare.within import within
+
+
+def is_quantised(module: nn.Module) -> bool:
+    """Whether a module itself (not one below it) holds what only torch's quantised kernels can read."""
+    opaque = any(isinstance(v, torch.ScriptObject) and _kind(v) for v in vars(module).values())
+    return opaque or type(module).__module__.startswith("torch.ao.nn.quantized") or fake.is_fake(module)
+
+
+def prepare(module: nn.Module, params: Any) -> nn.Module:
+    """Return the module with its packed weights as buffers, and every quantised operator as arithmetic."""
+    for part in list(module.modules()):
+        for name, value in list(vars(part).items()):
+            if isinstance(value, torch.ScriptObject) and _kind(value):
+                _open(part, name, value)
+    _replace(module, params)
+    return within(module, Dequantised)
+
+
+def _open(part: nn.Module, name: str, packed: Any) -> None:
+    opened = unpack(part, name, packed)
+    if opened is None:
+        raise NotImplementedError(f"a packed object of the kind {_kind(packed)} cannot be opened")
+    delattr(part, name)
+    object.__setattr__(part, name, opened)
+    # torch's own classes save the packed object; the buffers are what is to be saved now
+    plain = {"_save_to_state_dict": nn.Module._save_to_state_dict}
+    part.__class__ = type(type(part).__name__, (type(part),), plain)
+
+
+def _replace(module: nn.Module, params: Any) -> None:
+    for name, child in list(module.named_children()):
+        if (plain := fake.replaced(child, params)) is not None:
+            setattr(module, name, plain)
+        else:
+            _replace(child, params)
+
+
+def _kind(value: Any) -> str:
+    name = str(value._type())
+    return name.rsplit(".", 1)[-1] if ".quantized." in name or ".rnn." in name else ""

@@ -1,0 +1,131 @@
+"""LSTM, GRU and RNN as the one ONNX operator that they are: any length, packed or padded, projected, in either direction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from torchferry.capture.prepare import packing
+from torchferry.capture.prepare.within import within
+from torchferry.records import Facts
+
+# torch keeps the gates in another order than ONNX: where each of ONNX's gates is found
+_GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN_TANH": (0,), "RNN_RELU": (0,)}
+_OPERATOR = {"LSTM": "LSTM", "GRU": "GRU", "RNN_TANH": "RNN", "RNN_RELU": "RNN"}
+
+
+def prepare(module: nn.Module, params: Facts) -> nn.Module:
+    """Return the module with its recurrent layers as ONNX operators that honour the lengths of packed sequences."""
+    for part in module.modules():
+        if isinstance(part, nn.LSTM | nn.GRU | nn.RNN):
+            part.__class__ = type(type(part).__name__, (type(part),), {"forward": _forward})
+    return within(module, lambda: packing.packing(whole=bool(params.get("whole"))))
+
+
+def _forward(self: Any, input: Any, hx: Any = None) -> Any:
+    """Return what the layer's own forward does, for a padded batch or a packed one."""
+    states = None if hx is None else (tuple(hx) if self.mode == "LSTM" else (hx,))
+    if isinstance(input, PackedSequence):
+        lengths, padded = packing.lengths(input), packing.padded(input)
+        states = states and tuple(_reordered(s, input.sorted_indices) for s in states)
+        output, last = _layers(self, padded, lengths, states)
+        last = tuple(_reordered(s, input.unsorted_indices) for s in last)
+        return packing.repacked(output, input), _shaped(self, last)
+    single = input.dim() == 2
+    x = input.unsqueeze(0 if self.batch_first else 1) if single else input
+    x = x.transpose(0, 1) if self.batch_first else x
+    states = states and tuple(s.unsqueeze(1) if single else s for s in states)
+    output, last = _layers(self, x, None, states)
+    output = output.transpose(0, 1) if self.batch_first else output
+    if single:
+        output, last = output.squeeze(0 if self.batch_first else 1), tuple(s.squeeze(1) for s in last)
+    return output, _shaped(self, last)
+
+
+def _shaped(layer: Any, last: tuple[Tensor, ...]) -> Any:
+    return last if layer.mode == "LSTM" else last[0]
+
+
+def _reordered(state: Tensor, order: Tensor | None) -> Tensor:
+    return state if order is None else state.index_select(1, order)
+
+
+def _layers(rnn: Any, x: Tensor, lengths: Tensor | None, states: tuple[Tensor, ...] | None) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Return the outputs (time, batch, features) and the last states of all layers and directions."""
+    sides = ("", "_reverse") if rnn.bidirectional else ("",)
+    ends: list[tuple[Tensor, ...]] = []
+    for layer in range(rnn.num_layers):
+        outputs = []
+        for n, side in enumerate(sides):
+            at = layer * len(sides) + n
+            start = None if states is None else tuple(s[at] for s in states)
+            output, end = _direction(rnn, x, lengths, start, f"l{layer}{side}", bool(side))
+            outputs.append(output)
+            ends.append(end)
+        x = torch.cat(outputs, -1) if len(outputs) > 1 else outputs[0]
+    return x, tuple(torch.stack([end[k] for end in ends]) for k in range(len(ends[0])))
+
+
+def _direction(
+    rnn: Any, x: Tensor, lengths: Tensor | None, start: tuple[Tensor, ...] | None, name: str, reverse: bool
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Return one direction of one layer: its outputs and its last states."""
+    dtype = x.dtype
+    get = {part: getattr(rnn, f"{part}_{name}", None) for part in ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")}
+    w, r, project = get["weight_ih"], get["weight_hh"], get["weight_hr"]
+    if project is not None:
+        if start is not None:
+            x, w = _with_start(x, w, r, start[0], lengths, reverse)
+            start = (start[0].new_zeros(start[0].shape[0], rnn.hidden_size), start[1])
+        r = r @ project  # the projected state is this product of the whole one, and so are the gates that see it
+    biases = (get["bias_ih"], get["bias_hh"])
+    found = _operator(rnn, x.float(), lengths, start, (w.float(), r.float()), biases, reverse)
+    output, last = found[0].to(dtype), tuple(s.to(dtype) for s in found[1])
+    if project is not None:
+        output, last = output @ project.T, (last[0] @ project.T, *last[1:])
+    return output, last
+
+
+def _with_start(x: Tensor, w: Tensor, r: Tensor, start: Tensor, lengths: Tensor | None, reverse: bool) -> tuple[Tensor, Tensor]:
+    """Return input and weight widened by the initial state, seen at the first step alone.
+
+    The operator knows the state before projection only, of which many give the same projected one.
+    """
+    time = torch.arange(x.shape[0], device=x.device).unsqueeze(1)
+    first = torch.zeros_like(time) if not reverse else (x.shape[0] - 1 if lengths is None else lengths.unsqueeze(0) - 1)
+    seen = (time == first).to(x.dtype).expand(x.shape[0], x.shape[1]).unsqueeze(-1) * start.unsqueeze(0)
+    return torch.cat([x, seen], -1), torch.cat([w, r], 1)
+
+
+def _operator(
+    rnn: Any, x: Tensor, lengths: Tensor | None, start: tuple[Tensor, ...] | None, weights: tuple[Tensor, Tensor], biases: Any, reverse: bool
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    order, hidden = _GATES[rnn.mode], rnn.hidden_size
+    w, r = (_gates(weight, order).unsqueeze(0) for weight in weights)
+    b = None if biases[0] is None else torch.cat([_gates(bias.float(), order) for bias in biases]).unsqueeze(0)
+    states = [None] * (2 if rnn.mode == "LSTM" else 1) if start is None else [s.float().unsqueeze(0) for s in start]
+    attributes: dict[str, Any] = {"hidden_size": hidden, "direction": "reverse" if reverse else "forward"}
+    if rnn.mode == "GRU":
+        attributes["linear_before_reset"] = 1
+    if rnn.mode == "RNN_RELU":
+        attributes["activations"] = ["Relu"]
+    time, batch = x.shape[0], x.shape[1]
+    shapes = [(time, 1, batch, hidden)] + [(1, batch, hidden)] * len(states)
+    steps = None if lengths is None else lengths.to(torch.int32)
+    inputs = [x, w, r, b, steps, *states]
+    while inputs[-1] is None:
+        inputs.pop()
+    made = torch.onnx.ops.symbolic_multi_out(
+        _OPERATOR[rnn.mode], inputs, attributes, dtypes=[torch.float32] * len(shapes), shapes=shapes, version=14
+    )
+    return made[0].squeeze(1), tuple(m.squeeze(0) for m in made[1:])
+
+
+def _gates(weight: Tensor, order: tuple[int, ...]) -> Tensor:
+    if len(order) == 1:
+        return weight
+    parts = weight.chunk(len(order), 0)
+    return torch.cat([parts[n] for n in order], 0)

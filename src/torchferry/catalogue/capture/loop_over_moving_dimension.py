@@ -1,0 +1,71 @@
+"""CAP004."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.catalogue import capture_clues as clues
+from torchferry.catalogue.rule import Rule
+from torchferry.records import Case, Diagnosis, Job, Repair
+
+
+class LoopOverMovingDimension(Rule):
+    """A Python loop goes over a dimension that moves
+
+    ## What happened
+    Capture writes a Python loop out, round by round. A loop over the length of the input would freeze the example's length.
+
+    ## Do instead
+    Use `torch._higher_order_ops.scan(step, carried, steps)`, which becomes an ONNX `Scan`; where the rounds do not depend on each
+    other, one operation on the whole tensor, or `torch.vmap`. `nn.GRU` and `nn.LSTM` instead of their cells in a loop.
+
+    ## Repair safety
+    Safe: the loop is rewritten as `scan`, which carries the names that it sets and stacks what it appends; the result is
+    compared with the model as it was written, at other lengths too.
+    """
+
+    code, stage = "CAP004", "capture"
+
+    def detect(self, case: Case) -> Iterator[Diagnosis]:
+        for finding in clues.stops(case, "for"):
+            yield Diagnosis(
+                self.code,
+                f"`{finding.facts['code']}` goes round as often as the example is long, and the file would be fixed to that",
+                "use `torch._higher_order_ops.scan`, or one operation on the whole tensor",
+                clues.place(finding),
+                ("a capture writes a Python loop out, round by round", finding.facts["text"]),
+            )
+
+    def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
+        yield from clues.rewrites(case, found, f"the loop in line {found.location.line} as `scan`")
+
+
+def bad() -> Job:
+    """A running blend over time."""
+    import torch
+
+    class Blend(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            state, seen = torch.zeros_like(x[:, 0]), []
+            for t in range(x.size(1)):
+                state = torch.tanh(0.5 * state + x[:, t])
+                seen.append(state)
+            return torch.stack(seen, 1)
+
+    return Job(Blend().eval(), (torch.rand(2, 5, 3),))
+
+
+def good() -> Job:
+    """The same, as scan."""
+    import torch
+
+    class Blend(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            def step(state: torch.Tensor, now: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+                state = torch.tanh(0.5 * state + now)
+                return state, state.clone()
+
+            _, seen = torch._higher_order_ops.scan(step, torch.zeros_like(x[:, 0]), x.movedim(1, 0), dim=0)
+            return seen.movedim(0, 1)
+
+    return Job(Blend().eval(), (torch.rand(2, 5, 3),))

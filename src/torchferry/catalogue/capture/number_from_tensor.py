@@ -1,0 +1,65 @@
+"""CAP006."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.catalogue import capture_clues as clues
+from torchferry.catalogue.rule import Rule
+from torchferry.records import Case, Diagnosis, Job, Location
+
+_PHRASES = ("data-dependent", "GuardOnDataDependentSymNode", "DataDependentOutputException", "DynamicOutputShapeException")
+
+
+class NumberFromTensor(Rule):
+    """Python needs the number in a tensor to go on
+
+    ## What happened
+    Code outside torch (a Python function, a size that must be known, a choice of algorithm) asked for the value of a
+    tensor, or for a size that depends on values. A capture has neither.
+
+    ## Do instead
+    Keep the value a tensor: `x[:, :n]` becomes a mask, `math.log(t.item())` becomes `t.log()`. Where a size must come from a
+    value, say what is known about it right after taking it: `n = t.item(); torch._check(n >= 0); torch._check(n <= x.size(1))`.
+    """
+
+    code, stage = "CAP006", "capture"
+
+    def detect(self, case: Case) -> Iterator[Diagnosis]:
+        fault = clues.raised(case, *_PHRASES)
+        if fault is None:
+            return
+        for finding in clues.stops(case, "none"):
+            if not clues.pinned(finding):
+                yield self._diagnosis(clues.place(finding), finding.facts["code"], finding.facts["text"])
+
+    def _diagnosis(self, location: Location, code: str, text: str) -> Diagnosis:
+        return Diagnosis(
+            self.code,
+            f"`{code}` needs the value of a tensor, or a size that depends on values",
+            "keep it a tensor, or state what is known about the number right after taking it: `torch._check(n <= x.size(1))`",
+            location,
+            (clues.WHY, text),
+        )
+
+
+def bad() -> Job:
+    """A Python function that needs a real number."""
+    import torch
+
+    class Labelled(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * len("x" * int(x.argmax()))
+
+    return Job(Labelled().eval(), (torch.rand(4),))
+
+
+def good() -> Job:
+    """The number kept a tensor."""
+    import torch
+
+    class Scaled(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * x.argmax()
+
+    return Job(Scaled().eval(), (torch.rand(4),))

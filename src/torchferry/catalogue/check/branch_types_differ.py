@@ -1,0 +1,49 @@
+"""CHK018: branch-types-differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
+from torchferry.records import Case, Edit, Finding, Job
+
+
+class BranchTypesDiffer(FindingRule):
+    """The branches of an If give different types
+
+    ## What happened
+    Whatever the condition, the output of an If has one type. Scripted Python (`x if flag else x.long()`) can give two.
+    ## Do instead
+    Convert to one type in the model's source, in both branches.
+    ## Repair safety
+    Safe: a branch gets a Cast to the type that the output is declared with.
+    """
+
+    code, severity = "CHK018", "error"
+    kinds = ("branch-types-differ",)
+
+    def message(self, finding: Finding) -> str:
+        return f"{at(finding)}: the branches give {' and '.join(sorted(finding.facts['types']))} for `{finding.facts['output']}`"
+
+    def help(self, finding: Finding) -> str:
+        return f"cast to {finding.facts['to']} in the other branch"
+
+    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+        params = {
+            "node": finding.location.onnx_node if finding.location else "",
+            "index": finding.facts["index"],
+            "to": finding.facts["to"],
+        }
+        yield f"cast both branches to {finding.facts['to']}", Edit("check", "cast-branches", params), "safe"
+
+
+def bad() -> Job:
+    text = """<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x, bool c) => (float[N, 3] y) {
+        [choice] y = If (c) <then_branch = a () => (float[N, 3] t) { t = Identity (x) },
+                             else_branch = b () => (int64[N, 3] e) { e = Cast <to = 7> (x) }> }"""
+    return Job(onnx=example_file(text))
+
+
+def good() -> Job:
+    text = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) { y = Relu (x) }'
+    return Job(onnx=example_file(text))

@@ -1,0 +1,46 @@
+"""CHK017: declared-type-wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
+from torchferry.records import Case, Edit, Finding, Job
+
+
+class DeclaredTypeWrong(FindingRule):
+    """A value is declared with a type that its node does not give
+
+    ## What happened
+    The file says int32 of a value that, by the operator's definition, is int64 (ArgMax, Shape, ...). `onnx.checker` does not notice.
+    ## Do instead
+    Declare the real type, or put a Cast before the output.
+    ## Repair safety
+    Safe: the declaration is corrected; no number changes. The output's type is the node's, not the one that was declared.
+    """
+
+    code, severity = "CHK017", "error"
+    kinds = ("declared-type-wrong",)
+
+    def message(self, finding: Finding) -> str:
+        facts = finding.facts
+        what = "output" if facts["output"] else "value"
+        return (
+            f"the {what} `{facts['value']}` of {at(finding)} is declared {facts['declared']}, {facts['op']} gives {facts['real']}"
+        )
+
+    def help(self, finding: Finding) -> str:
+        return f"declare it {finding.facts['real']}, or cast it to {finding.facts['declared']} in the graph"
+
+    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+        yield "declare the types that the nodes give", Edit("check", "declare-types", {}), "safe"
+
+
+def bad() -> Job:
+    text = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (int32[N, 1] y)  { [best] y = ArgMax <axis = 1> (x) }'
+    return Job(onnx=example_file(text))
+
+
+def good() -> Job:
+    text = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) { y = Relu (x) }'
+    return Job(onnx=example_file(text))

@@ -1,0 +1,49 @@
+"""CHK027: initializer-of-wrong-size."""
+
+from __future__ import annotations
+
+from torchferry.catalogue.finding_rule import FindingRule, example_file
+from torchferry.records import Finding, Job
+
+
+class InitializerOfWrongSize(FindingRule):
+    """A stored tensor does not hold what its dims say
+
+    ## What happened
+    The number of bytes is not what dims and type need: the dims or the type were edited, or data were lost.
+    ## Do instead
+    Write the tensor again with `onnx.numpy_helper.from_array`.
+    """
+
+    code, severity = "CHK027", "error"
+    kinds = (
+        "initializer-size",
+        "initializer-type",
+    )
+
+    def message(self, finding: Finding) -> str:
+        facts = finding.facts
+        if finding.kind == "initializer-type":
+            return f"the initializer `{facts['tensor']}` has the element type {facts['type']}, which does not exist"
+        dims = f"dims {facts['dims']} of {facts['type']} " if "dims" in facts else "dims "
+        return f"the initializer `{facts['tensor']}` has the wrong size: its {dims}need {facts['needs']} bytes, raw_data has {facts['has']}"
+
+    def help(self, finding: Finding) -> str:
+        return "write the tensor again; which of dims and data is right cannot be told from the file"
+
+
+def bad() -> Job:
+    import onnx
+
+    path = example_file(
+        '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) <float[3] w = {1, 2, 3}> { [add] y = Add (x, w) }'
+    )
+    model = onnx.load(str(path))
+    del model.graph.initializer[0].float_data[2:]
+    path.write_bytes(model.SerializeToString())
+    return Job(onnx=path)
+
+
+def good() -> Job:
+    text = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) { y = Relu (x) }'
+    return Job(onnx=example_file(text))

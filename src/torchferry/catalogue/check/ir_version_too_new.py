@@ -1,0 +1,54 @@
+"""CHK007: ir-version-too-new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
+from torchferry.records import Case, Edit, Finding, Job
+
+
+class IrVersionTooNew(FindingRule):
+    """The file's IR version is newer than the runtime reads
+
+    ## What happened
+    Each file is stamped with the version of the file format. A newer `onnx` package stamps a version that an older runtime refuses,
+    though the graph may use nothing new.
+    ## Do instead
+    Save with a lower `ir_version`, or install a newer onnxruntime.
+    ## Repair safety
+    Safe: only the stamp changes; the file is opened and run afterwards.
+    """
+
+    code, severity = "CHK007", "error"
+    kinds = (
+        "ir-too-new",
+        "ir-missing",
+    )
+
+    def message(self, finding: Finding) -> str:
+        facts = finding.facts
+        if finding.kind == "ir-missing":
+            return "the file has no ir_version stamp"
+        return f"the file has ir_version {facts['ir']}, {facts['target']} reads at most IR version {facts['most']}"
+
+    def help(self, finding: Finding) -> str:
+        return f"set `model.ir_version = {_to(finding)}` before saving, or use a newer onnxruntime"
+
+    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+        yield f"stamp IR version {_to(finding)}", Edit("check", "set-ir", {"to": _to(finding)}), "safe"
+
+
+def _to(finding: Finding) -> int:
+    return int(finding.facts.get("most") or finding.facts.get("to") or 8)
+
+
+def bad() -> Job:
+    return Job(
+        onnx=example_file('<ir_version: 99, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) { y = Relu (x) }')
+    )
+
+
+def good() -> Job:
+    text = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) { y = Relu (x) }'
+    return Job(onnx=example_file(text))

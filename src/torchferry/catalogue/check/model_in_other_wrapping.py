@@ -1,0 +1,61 @@
+"""CHK002: model-in-other-wrapping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
+from torchferry.records import Case, Edit, Finding, Job
+
+
+class ModelInOtherWrapping(FindingRule):
+    """The file holds a model, but not in the form that runtimes read
+
+    ## What happened
+    The model is packed (gzip, zip), written as text or JSON, or in ONNX Runtime's own format under a name that says otherwise.
+    ## Do instead
+    Unpack or convert the file; for ONNX Runtime's format keep the ending `.ort`, for ONNX `.onnx`.
+    ## Repair safety
+    Safe: the same model is read from the file as it is and written as plain ONNX; nothing in it changes.
+    """
+
+    code, severity = "CHK002", "error"
+    kinds = ("not-a-model",)
+
+    def concerns(self, finding: Finding) -> bool:
+        return finding.facts["kind"] in SAYS
+
+    def message(self, finding: Finding) -> str:
+        return f"`{finding.facts['name']}` holds a model {SAYS[finding.facts['kind']]}"
+
+    def help(self, finding: Finding) -> str:
+        return "write it as plain binary ONNX under a name that ends in .onnx (ONNX Runtime's own format: .ort)"
+
+    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+        kind = finding.facts["kind"]
+        yield "read it as what it is", Edit("check", "read-as", {"kind": "onnx" if kind == "onnx-named-ort" else kind}), "safe"
+
+
+SAYS = {
+    "gzip": "packed with gzip (its bytes start with 1f 8b)",
+    "zip-with-model": "inside a zip archive",
+    "text-proto": "as protobuf text (ASCII, it starts with 'ir_version:' or the like)",
+    "model-as-json": "as JSON",
+    "onnx-text": "in onnx's text form",
+    "ort-format": "in ONNX Runtime's own format (ORTM), though it is not named .ort",
+    "onnx-named-ort": "in ONNX format, though its name ends in .ort, so that ONNX Runtime reads it as its own format",
+}
+
+
+def bad() -> Job:
+    import gzip
+
+    path = good().onnx
+    assert path is not None
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    return Job(onnx=path)
+
+
+def good() -> Job:
+    text = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) { y = Relu (x) }'
+    return Job(onnx=example_file(text))

@@ -1,0 +1,62 @@
+"""CHK010: node-not-in-stamped-opset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
+from torchferry.records import Case, Edit, Finding, Job
+
+
+class NodeNotInStampedOpset(FindingRule):
+    """A node is not valid under the opset that the file is stamped with
+
+    ## What happened
+    The file says opset 13, but a node is written as a later (or earlier) opset has it: another number of inputs, an attribute that became
+    an input, an operator that came later or was withdrawn. Tools that edit graphs leave such files behind.
+    ## Do instead
+    Stamp the opset that the nodes are written for, or write the node in the form of the stamped one.
+    ## Repair safety
+    Safe where one opset fits every node and none of them means something else under it; the nearest is taken. Unsafe where a lower stamp
+    would change what, say, Softmax means.
+    """
+
+    code, severity = "CHK010", "error"
+    kinds = ("node-not-in-opset",)
+
+    def message(self, finding: Finding) -> str:
+        return f"{at(finding)} does not fit opset {finding.facts['stamped']}: {finding.facts['why']}"
+
+    def help(self, finding: Finding) -> str:
+        if (fits := finding.facts["fits"]) is not None:
+            return f"stamp opset {fits}, the nearest under which every node is valid"
+        return "no opset fits all nodes: rewrite this node in the form of the stamped opset"
+
+    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+        facts = finding.facts
+        recipes = [f.location.onnx_node for f in self.found(case) if f.facts.get("recipe") and f.location]
+        write_out: Offer = (
+            "write the node out in operators of the stamped opset",
+            Edit("check", "decompose", {"nodes": recipes}),
+            "safe",
+        )
+        if facts["fits"] is not None:
+            if recipes and not facts["keeps"]:
+                yield write_out
+            yield (
+                f"stamp opset {facts['fits']}",
+                Edit("check", "stamp-opset", {"to": facts["fits"]}),
+                "safe" if facts["keeps"] else "unsafe",
+            )
+        if recipes:
+            yield write_out
+
+
+def bad() -> Job:
+    text = '<ir_version: 8, opset_import: ["": 13]> g (float[N, 3] x) => (float[N, 3] y) { y = Gelu (x) }'
+    return Job(onnx=example_file(text))
+
+
+def good() -> Job:
+    text = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) { y = Relu (x) }'
+    return Job(onnx=example_file(text))

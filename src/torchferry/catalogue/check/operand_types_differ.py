@@ -1,0 +1,49 @@
+"""CHK015: operand-types-differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file, listed
+from torchferry.records import Case, Edit, Finding, Job
+
+
+class OperandTypesDiffer(FindingRule):
+    """Operands that must be of one type are of different types
+
+    ## What happened
+    An operator of ONNX does not convert types by itself as PyTorch does: an int64 factor beside float activations is an error.
+    ## Do instead
+    Cast one of them, or store the constant in the activations' type.
+    ## Repair safety
+    Safe: a constant is rewritten in the activations' type where it is the same number there; otherwise the operand that PyTorch would
+    convert is cast. Activations in half precision are never widened for a constant's sake.
+    """
+
+    code, severity = "CHK015", "error"
+    kinds = ("type-conflict",)
+
+    def message(self, finding: Finding) -> str:
+        types = ", ".join(f"`{v}` is {w}" for v, w in finding.facts["types"].items())
+        return f"{at(finding)}: its operands must be of one type, but {types}"
+
+    def help(self, finding: Finding) -> str:
+        return f"cast {listed(finding.facts['cast'])} to {finding.facts['to']}"
+
+    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+        params = {
+            "node": finding.location.onnx_node if finding.location else "",
+            "values": finding.facts["cast"],
+            "to": finding.facts["to"],
+        }
+        yield f"cast {listed(finding.facts['cast'])} to {finding.facts['to']}", Edit("check", "cast-operands", params), "safe"
+
+
+def bad() -> Job:
+    text = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) <int64[1] two = {2}> { [scale] y = Mul (x, two) }'
+    return Job(onnx=example_file(text))
+
+
+def good() -> Job:
+    text = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) { y = Relu (x) }'
+    return Job(onnx=example_file(text))

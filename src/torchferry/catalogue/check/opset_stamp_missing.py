@@ -1,0 +1,46 @@
+"""CHK009: opset-stamp-missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
+from torchferry.records import Case, Edit, Finding, Job
+
+
+class OpsetStampMissing(FindingRule):
+    """The file does not say which opset it is written for
+
+    ## What happened
+    `opset_import` has no entry for the standard operators, so a runtime cannot know what the nodes mean.
+    ## Do instead
+    Write the model with `onnx.helper.make_model(..., opset_imports=[...])`.
+    ## Repair safety
+    Safe: the newest opset under which every node is valid is stamped, and the file is opened and run.
+    """
+
+    code, severity = "CHK009", "error"
+    kinds = ("opset-missing",)
+
+    def message(self, finding: Finding) -> str:
+        return "the file has no opset_import for the standard operators (ai.onnx)"
+
+    def help(self, finding: Finding) -> str:
+        return "add `onnx.helper.make_opsetid('', N)` with the opset the nodes were written for"
+
+    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+        if (to := finding.facts["to"]) is not None:
+            yield f"stamp opset {to}, under which every node is valid", Edit("check", "stamp-opset", {"to": to}), "safe"
+
+
+def bad() -> Job:
+    return Job(
+        onnx=example_file(
+            '<ir_version: 8, opset_import: ["com.microsoft": 1]> g (float[N, 3] x) => (float[N, 3] y) { y = Relu (x) }'
+        )
+    )
+
+
+def good() -> Job:
+    text = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) { y = Relu (x) }'
+    return Job(onnx=example_file(text))

@@ -1,0 +1,55 @@
+"""CHK025: output-nobody-makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file, listed
+from torchferry.records import Case, Edit, Finding, Job
+
+
+class OutputNobodyMakes(FindingRule):
+    """The file promises an output that no node gives
+
+    ## What happened
+    The name of a graph output does not occur in the graph: the node's output was renamed, or the output was.
+    ## Do instead
+    Give both the same name.
+    ## Repair safety
+    Safe: offered where just one value of that type is made and read by nobody; it gets the promised name.
+    """
+
+    code, severity = "CHK025", "error"
+    kinds = ("dangling-output",)
+
+    def message(self, finding: Finding) -> str:
+        spare = finding.facts["spare"]
+        return f"the output `{finding.facts['value']}` is made by no node" + (
+            f"; read by nobody: {listed(spare)}" if spare else ""
+        )
+
+    def help(self, finding: Finding) -> str:
+        return "name the output as the node that makes it does"
+
+    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+        if (take := finding.facts["take"]) is not None:
+            yield (
+                f"give `{take}` that name",
+                Edit("check", "rename-output", {"value": take, "output": finding.facts["value"]}),
+                "safe",
+            )
+
+
+def bad() -> Job:
+    import onnx
+
+    path = example_file('<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y)  { [head] y = Relu (x) }')
+    model = onnx.load(str(path))
+    model.graph.output[0].name = "logits"
+    path.write_bytes(model.SerializeToString())
+    return Job(onnx=path)
+
+
+def good() -> Job:
+    text = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) { y = Relu (x) }'
+    return Job(onnx=example_file(text))

@@ -1,0 +1,53 @@
+"""CHK019: shapes-do-not-fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file, listed, shapes
+from torchferry.records import Case, Edit, Finding, Job
+
+
+class ShapesDoNotFit(FindingRule):
+    """Shapes that are fixed in the file cannot go together
+
+    ## What happened
+    The sizes of weights and values contradict each other, whatever is fed: weights of another checkpoint, a transposed matrix, an edit.
+    ## Do instead
+    Take weights and graph from the same export.
+    ## Repair safety
+    Safe: offered for a Gemm only, where operands, bias and declared output agree in just one way: with one of them transposed.
+    """
+
+    code, severity = "CHK019", "error"
+    kinds = ("shape-conflict",)
+
+    def message(self, finding: Finding) -> str:
+        facts = finding.facts
+        return f"{at(finding)}: {shapes(facts['shapes'])} cannot go together: {facts['text']}"
+
+    def help(self, finding: Finding) -> str:
+        weights = finding.facts["weights"]
+        return (
+            f"check the weights {listed(weights)}: they may be of another checkpoint"
+            if weights
+            else "check how the graph was edited"
+        )
+
+    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+        if (flag := finding.facts["flip"]) is not None and finding.location is not None:
+            yield (
+                f"flip {flag}",
+                Edit("check", "transpose-operand", {"node": finding.location.onnx_node, "attribute": flag}),
+                "safe",
+            )
+
+
+def bad() -> Job:
+    text = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 2] y) <float[2, 3] w = {1, 2, 3, 4, 5, 6}, float[2] b = {0, 0}> { [fc] y = Gemm (x, w, b) }'
+    return Job(onnx=example_file(text))
+
+
+def good() -> Job:
+    text = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) { y = Relu (x) }'
+    return Job(onnx=example_file(text))

@@ -1,0 +1,67 @@
+"""CHK006: weights-file-damaged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torchferry.catalogue.finding_rule import FindingRule, example_folder, listed
+from torchferry.records import Finding, Job
+
+
+class WeightsFileDamaged(FindingRule):
+    """The file that holds the weights is cut short, or a git-lfs pointer
+
+    ## What happened
+    The weights file is smaller than the model needs; or it is the text that git-lfs leaves in place of a large file. ONNX Runtime loads
+    that text as weights, without a word, when it is long enough.
+    ## Do instead
+    Fetch the weights file again (`git lfs pull`).
+    """
+
+    code, severity = "CHK006", "error"
+    kinds = (
+        "external-data-pointer",
+        "external-data-truncated",
+    )
+
+    def message(self, finding: Finding) -> str:
+        facts = finding.facts
+        if finding.kind == "external-data-pointer":
+            return f"`{facts['data']}`, which should hold the weights {listed(facts['tensors'])}, is a git-lfs pointer: its text would be read as weights"
+        return f"`{facts['data']}` is truncated: it has {facts['size']} bytes, the weights {listed(facts['short'])} need {facts['needs']}"
+
+    def help(self, finding: Finding) -> str:
+        if finding.kind == "external-data-pointer":
+            return "run `git lfs pull` where it came from, or download the file itself"
+        return "copy or download it again; compare its size with the source"
+
+    def evidence(self, finding: Finding) -> tuple[str, ...]:
+        return ("it starts with version https://git-lfs...",) if finding.kind == "external-data-pointer" else ()
+
+
+def bad() -> Job:
+    path = _saved()
+    path.with_name("model.onnx.data").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:3b\nsize 8\n")
+    return Job(onnx=path)
+
+
+def bad_truncated() -> Job:
+    path = _saved()
+    path.with_name("model.onnx.data").write_bytes(b"1234")
+    return Job(onnx=path)
+
+
+def _saved() -> Path:
+    import onnx
+
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (float[N, 2] x) => (float[N, 2] y) <float[2] w = {1, 2}> { y = Add (x, w) }'
+    )
+    model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(model.graph.initializer[0]), "w"))
+    path = example_folder() / "model.onnx"
+    onnx.save_model(model, str(path), save_as_external_data=True, location="model.onnx.data", size_threshold=0)
+    return path
+
+
+def good() -> Job:
+    return Job(onnx=_saved())

@@ -1,0 +1,76 @@
+"""CHK005: weights-file-elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from torchferry.catalogue.finding_rule import FindingRule, Offer, example_folder, listed
+from torchferry.records import Case, Edit, Finding, Job
+
+
+class WeightsFileElsewhere(FindingRule):
+    """The model looks for its weights in the wrong place
+
+    ## What happened
+    The path of the weights file in the model is absolute, written for Windows, leads out of the model's folder, or names a file that is
+    there under another name. ONNX Runtime reads weights only from the model's own folder.
+    ## Do instead
+    Write the plain file name into the model (`external_data` of each tensor), or rename the weights file.
+    ## Repair safety
+    Safe: only the path changes. It is offered when a file of that name lies beside the model, or just one of the very size.
+    """
+
+    code, severity = "CHK005", "error"
+    kinds = ("external-data-path",)
+
+    def message(self, finding: Finding) -> str:
+        facts = finding.facts
+        why = WHY[facts["trouble"]]
+        return f"the weights {listed(facts['tensors'])} are looked for in `{facts['data']}`, {why}"
+
+    def help(self, finding: Finding) -> str:
+        if finding.facts["found"]:
+            return f"`{finding.facts['found']}` beside the model is the file: write that name into the model"
+        return f"put the weights file ({finding.facts['needs']} bytes or more) beside the model and write its plain name into the model"
+
+    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+        moves = {f.facts["data"]: f.facts["found"] for f in self.found(case) if f.facts["found"]}
+        if moves:
+            yield f"read the weights from `{finding.facts['found']}`", Edit("check", "relocate-data", {"moves": moves}), "safe"
+
+
+WHY = {
+    "missing": "which does not exist",
+    "absolute": "an absolute path: the external_data location must be a name in the model's folder",
+    "backslash": "a path with backslashes, which only Windows reads as folders",
+    "outside": "which is outside the model's folder and is refused",
+    "empty": "which is no path",
+}
+
+
+def bad() -> Job:
+    import onnx
+
+    path = _saved()
+    model = onnx.load(str(path), load_external_data=False)
+    for entry in model.graph.initializer[0].external_data:
+        entry.value = "/builds/out/model.onnx.data" if entry.key == "location" else entry.value
+    path.write_bytes(model.SerializeToString())
+    return Job(onnx=path)
+
+
+def _saved() -> Path:
+    import onnx
+
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (float[N, 2] x) => (float[N, 2] y) <float[2] w = {1, 2}> { y = Add (x, w) }'
+    )
+    model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(model.graph.initializer[0]), "w"))
+    path = example_folder() / "model.onnx"
+    onnx.save_model(model, str(path), save_as_external_data=True, location="model.onnx.data", size_threshold=0)
+    return path
+
+
+def good() -> Job:
+    return Job(onnx=_saved())

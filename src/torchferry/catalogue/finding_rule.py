@@ -1,0 +1,95 @@
+"""Rules that turn one kind of finding into words, and the tiny files that their examples are made of."""
+
+from __future__ import annotations
+
+import atexit
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+from torchferry.catalogue.rule import Rule
+from torchferry.records import Case, Diagnosis, Edit, Finding, Location, Repair, Safety
+
+Offer = tuple[str, Edit, Safety]  # what it does, in words; the edit; how safe it is
+
+
+class FindingRule(Rule):
+    """A rule for findings of certain kinds: it says what is wrong, what to do, what was seen, and what would mend it."""
+
+    kinds: ClassVar[tuple[str, ...]]
+    stage = "check"
+
+    def concerns(self, finding: Finding) -> bool:
+        """Say whether this rule is the one for a finding of its kind."""
+        return True
+
+    def message(self, finding: Finding) -> str:
+        """Return what is wrong, and where."""
+        raise NotImplementedError
+
+    def help(self, finding: Finding) -> str:
+        """Return what to do."""
+        return ""
+
+    def evidence(self, finding: Finding) -> tuple[str, ...]:
+        """Return what was seen."""
+        return ()
+
+    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+        """Yield what would mend it, best first."""
+        return iter(())
+
+    def found(self, case: Case) -> list[Finding]:
+        """Return the findings of a case that this rule is for."""
+        return [f for kind in self.kinds for f in case.findings(kind) if self.concerns(f)]
+
+    def detect(self, case: Case) -> Iterator[Diagnosis]:
+        for finding in self.found(case):
+            where = finding.location or Location()
+            yield Diagnosis(self.code, self.message(finding), self.help(finding), where, self.evidence(finding))
+
+    def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
+        for finding in self.found(case):
+            if self.message(finding) == found.message:
+                for title, edit, safety in self.offers(case, finding):
+                    yield Repair(self.code, title, edit, safety)
+                return
+
+
+def at(finding: Finding) -> str:
+    """Return the node a finding is about, in words."""
+    where = finding.location
+    if where is None or not (where.onnx_node or where.op):
+        return "the graph"
+    return f"node `{where.onnx_node}`" + (f" ({where.op})" if where.op else "") if where.onnx_node else f"a {where.op} node"
+
+
+def listed(names: list[Any], most: int = 6) -> str:
+    """Return names in backticks, the first few of a long list."""
+    shown = ", ".join(f"`{n}`" for n in names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def shapes(found: dict[str, list[Any]]) -> str:
+    """Return "`x` [2, 3], `w` [4, 5]"."""
+    return ", ".join(f"`{n}` [{', '.join(str(s) for s in sizes)}]" for n, sizes in found.items())
+
+
+_kept: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def example_folder() -> Path:
+    """Return a new folder for the files of an example; it goes when the process ends."""
+    _kept.append(tempfile.TemporaryDirectory(prefix="torchferry-example-"))
+    atexit.register(_kept[-1].cleanup)
+    return Path(_kept[-1].name)
+
+
+def example_file(text: str, name: str = "model.onnx") -> Path:
+    """Write a model given in onnx's text form, and return its path."""
+    import onnx
+
+    path = example_folder() / name
+    path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    return path

@@ -1,0 +1,67 @@
+"""INP001."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.catalogue import inputs_clues as clues
+from torchferry.catalogue.rule import Rule
+from torchferry.records import Case, Diagnosis, Job
+
+
+class ExampleCallFails(Rule):
+    """The model raises on its own example
+
+    ## What happened
+    Before anything is converted, the model is called as you would call it, with the example that you gave. It raised. The
+    place is the innermost line of your code that the exception passed through.
+
+    ## Do instead
+    Call `model(*args, **kwargs)` yourself and mend what it says: the example has another shape, number of arguments or
+    kind of value than the model takes.
+    """
+
+    code, stage = "INP001", "inputs"
+
+    def detect(self, case: Case) -> Iterator[Diagnosis]:
+        fault = clues.failed_call(case)
+        if fault is None or clues.about_dtype(fault) or clues.about_device(fault):
+            return
+        given = ", ".join(f"{i['name']}: {i['dtype']} {i['shape']}" for i in clues.example_inputs(case))
+        yield Diagnosis(
+            self.code,
+            f"the model raises on its own example: {fault.type_name}: {clues.first_line(fault)}",
+            "call `model(*args, **kwargs)` as you would use it, and mend the example until it runs",
+            clues.user_line(fault),
+            (f"the example: {given}",) if given else (),
+        )
+
+
+def bad() -> Job:
+    """Seven features for a layer that wants four."""
+    import torch
+
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = torch.nn.Linear(4, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.fc(x)
+
+    return Job(Model().eval(), (torch.rand(2, 7),))
+
+
+def good() -> Job:
+    """The same with four."""
+    import torch
+
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = torch.nn.Linear(4, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.fc(x)
+
+    return Job(Model().eval(), (torch.rand(2, 4),))

@@ -1,0 +1,58 @@
+"""What the rules of the inputs stage look at: how the model's own example failed, in data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from torchferry.records import Case, Fault, Location
+
+NOT_THE_USERS = ("site-packages", "dist-packages", "/torchferry/", "<frozen", "<string>", "<eval_with_key>", "<torchferry", "/lib/python")
+DTYPE = re.compile(
+    r"to have one of the following scalar types|expected scalar type|must have the same dtype|should be the same$|have the same dtype, but got"
+    r"|tensors used as indices must be|Input type \(\S+\) and (bias|weight) type|not implemented for '(Long|Int|Bool|Char|Byte|Short)'",
+    re.M,
+)
+DEVICE = re.compile(r"to be on the same device|is not on the expected device|Input type \(torch\.cuda|weight type \(torch\.cuda|on device meta")
+
+
+def failed_call(case: Case) -> Fault | None:
+    """Return what the model raised on its own example, unless another reading of the arguments explains it."""
+    return None if case.findings("misbound-argument") else case.fault("inputs")
+
+
+def about_device(fault: Fault | None) -> bool:
+    """Whether a fault says that tensors are on different devices."""
+    return fault is not None and DEVICE.search(fault.text) is not None
+
+
+def about_dtype(fault: Fault | None) -> bool:
+    """Whether a fault says that a tensor has the wrong dtype."""
+    return fault is not None and DTYPE.search(fault.text) is not None and not about_device(fault)
+
+
+def example_inputs(case: Case) -> list[Mapping[str, Any]]:
+    """Return name, dtype, shape and device of each tensor in an example that failed."""
+    found = case.findings("example-failed")
+    return list(found[0].facts["inputs"]) if found else []
+
+
+def model_facts(case: Case) -> Mapping[str, Any]:
+    """Return the dtype and device of the parameters of a model whose example failed."""
+    found = case.findings("example-failed")
+    return found[0].facts if found else {}
+
+
+def user_line(fault: Fault) -> Location:
+    """Return the innermost line of the user's own code that a fault passed through."""
+    for link in reversed(list(fault.chain())):
+        for frame in reversed(link.frames):
+            if not any(part in frame.file for part in NOT_THE_USERS):
+                return Location(file=frame.file, line=frame.line)
+    return Location()
+
+
+def first_line(fault: Fault) -> str:
+    """Return what a fault says, in one line of bearable length."""
+    return next((line.strip() for line in fault.text.splitlines() if line.strip()), fault.type_name)[:240]

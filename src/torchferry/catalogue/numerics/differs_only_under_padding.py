@@ -1,0 +1,64 @@
+"""NUM008: a note: what lies under padding may differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.catalogue.numerics.wording import diagnosis, output
+from torchferry.catalogue.rule import Rule
+from torchferry.records import Case, Diagnosis, Job
+
+
+class DiffersOnlyUnderPadding(Rule):
+    """Outputs differ only at padded positions.
+
+    ## What happened
+    With a padded batch, the positions that the mask marks as real agree with the model, and only those under padding do
+    not. Attention rows in which every key is masked have no defined value: PyTorch's kernels, its own reference path and
+    ONNX Runtime each give another one.
+
+    ## Do instead
+    Nothing, as long as what is computed from padded positions is thrown away, as it nearly always is. If it is not (a plain
+    mean over all positions), mask it out in the model.
+    """
+
+    code, stage, severity, since = "NUM008", "verify", "note", "0.1"
+
+    def detect(self, case: Case) -> Iterator[Diagnosis]:
+        for finding in case.findings("padding-only"):
+            yield diagnosis(
+                self.code,
+                finding,
+                f"{output(finding.facts)} differs at padded positions only; all positions that the mask marks as real agree",
+                "nothing to do unless padded positions are used",
+            )
+
+
+def bad() -> Job:
+    import tempfile
+    from pathlib import Path
+
+    import torch
+
+    class Half(torch.nn.Module):
+        def __init__(self, fill):
+            super().__init__()
+            self.fill = fill
+
+        def forward(self, x, attention_mask):
+            return torch.where(attention_mask[..., None] > 0, x * 2, torch.full_like(x, self.fill))
+
+    path = Path(tempfile.mkdtemp()) / "half.onnx"
+    example = (torch.randn(2, 5, 3), torch.ones(2, 5, dtype=torch.int64))
+    torch.onnx.export(Half(1.0), example, str(path), dynamo=False, input_names=["x", "attention_mask"])
+    return Job(Half(0.0), example, onnx=path)
+
+
+def good() -> Job:
+    import torch
+
+    class Half(torch.nn.Module):
+        def forward(self, x, attention_mask):
+            return torch.where(attention_mask[..., None] > 0, x * 2, torch.zeros_like(x))
+
+    return Job(Half(), (torch.randn(2, 5, 3), torch.ones(2, 5, dtype=torch.int64)))

@@ -1,0 +1,72 @@
+"""NUM001: other values than eager's, at sizes and values that the model takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.catalogue.numerics.wording import diagnosis, output
+from torchferry.catalogue.rule import Rule
+from torchferry.records import Case, Diagnosis, Job
+
+
+class FileComputesSomethingElse(Rule):
+    """The file computes other values than the model.
+
+    ## What happened
+    The same inputs were given to the model in PyTorch and to the file in ONNX Runtime, and the outputs differ by more than
+    rounding explains. The place named is the first operation whose result is not found inside the file any more: up to
+    there both agree. Often an operator means something else in ONNX (integer division of negative numbers, a reduction
+    mode that was dropped), or a number was taken from the example's values while exporting.
+
+    ## Do instead
+    Export with `torchferry.export`, which translates the known differences rightly; or write the operation named in another
+    way that means the same. `--reproducer DIR` writes the failing input and a script that shows it in a few lines.
+    """
+
+    code, stage, severity, since = "NUM001", "verify", "error", "0.1"
+
+    def detect(self, case: Case) -> Iterator[Diagnosis]:
+        for finding in case.findings("output-differs"):
+            facts = finding.facts
+            if facts.get("cause") in ("branch-frozen", "constant-dropped") or facts.get("what") == "count":
+                continue
+            told = f"with values of the kind `{facts['values']}`" if facts["values"] not in ("example", "random", "given") else "here"
+            place = f" from `{facts['code']}` on" if facts.get("code") else ""
+            yield diagnosis(
+                self.code,
+                finding,
+                f"{output(facts)} is not the model's {told}{place}: {facts['words']}",
+                "export with `torchferry.export`, or write this operation in another way that means the same",
+            )
+
+
+def bad() -> Job:
+    import tempfile
+    from pathlib import Path
+
+    import torch
+
+    class Bucket(torch.nn.Module):
+        def forward(self, distance):
+            return distance // 3
+
+    path = Path(tempfile.mkdtemp()) / "bucket.onnx"
+    example = (torch.tensor([1, 4, 9, 8]),)
+    torch.onnx.export(Bucket(), example, str(path), dynamo=False, input_names=["distance"])  # divides towards zero
+    return Job(Bucket(), example, onnx=path)
+
+
+def good() -> Job:
+    import tempfile
+    from pathlib import Path
+
+    import torch
+
+    class Bucket(torch.nn.Module):
+        def forward(self, distance):
+            return torch.div(distance, 3, rounding_mode="floor")
+
+    path = Path(tempfile.mkdtemp()) / "bucket.onnx"
+    example = (torch.tensor([1, 4, 9, 8]),)
+    torch.onnx.export(Bucket(), example, str(path), dynamo=False, input_names=["distance"])
+    return Job(Bucket(), example, onnx=path)

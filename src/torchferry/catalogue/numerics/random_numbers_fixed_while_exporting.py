@@ -1,0 +1,58 @@
+"""NUM005: eager draws anew at every call; the file repeats itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.catalogue.rule import Rule
+from torchferry.records import Case, Diagnosis, Job, Location
+
+
+class RandomNumbersFixedWhileExporting(Rule):
+    """The model draws random numbers, and the file always gives the same ones.
+
+    ## What happened
+    Called with two seeds, the model answered differently, while the file gives the same answer every time: the numbers
+    drawn while exporting, or none at all, are fixed in it. Dropout left on, Python's `random` and `numpy.random` are the
+    usual sources.
+
+    ## Do instead
+    Call `model.eval()` before exporting, and pass `training=self.training` to `F.dropout`. Where randomness is meant, take
+    the random numbers as an input of the model.
+    """
+
+    code, stage, severity, since = "NUM005", "verify", "error", "0.1"
+
+    def detect(self, case: Case) -> Iterator[Diagnosis]:
+        for finding in case.findings("random-output-frozen"):
+            facts = finding.facts
+            outputs = ", ".join(f"`{o}`" for o in facts["outputs"])
+            code = f" in `{facts['code']}`" if facts.get("code") else ""
+            yield Diagnosis(
+                self.code,
+                f"{outputs} depends on random numbers drawn{code}, and the file always gives the same",
+                "call `model.eval()` first" if facts["training"] else "take the random numbers as an input of the model",
+                finding.location or Location(),
+            )
+
+
+def bad() -> Job:
+    import random
+
+    import torch
+
+    class Jitter(torch.nn.Module):
+        def forward(self, x):
+            return x * random.random()
+
+    return Job(Jitter().eval(), (torch.randn(2, 4),))
+
+
+def good() -> Job:
+    import torch
+
+    class Jitter(torch.nn.Module):
+        def forward(self, x, scale):
+            return x * scale
+
+    return Job(Jitter().eval(), (torch.randn(2, 4), torch.rand(1)))

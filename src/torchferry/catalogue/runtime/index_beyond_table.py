@@ -1,0 +1,52 @@
+"""RUN015: index-beyond-table."""
+
+from __future__ import annotations
+
+from torchferry.catalogue.finding_rule import FindingRule, at, example_file, shapes
+from torchferry.records import Finding, Job
+
+
+class IndexBeyondTable(FindingRule):
+    """An index is beyond the end of a table
+
+    ## What happened
+    A token id beyond the vocabulary, or a position beyond the position table (the prompt is too long). ONNX Runtime's optimiser turns a
+    lookup of counted positions into a slice, which forgives any overrun: then the numbers are wrong without an error.
+    ## Do instead
+    Check tokenizer and model belong together; cut the prompt to the model's length.
+    """
+
+    code, severity = "RUN015", "error"
+    kinds = ("index-out-of-range",)
+
+    def message(self, finding: Finding) -> str:
+        facts = finding.facts
+        what = (
+            f"the value {facts['value']} at {facts['at']} of the input `{facts['input']}`"
+            if facts["input"]
+            else f"the position {facts['value']}"
+        )
+        silent = "; ONNX Runtime's GatherToSliceFusion hides this, and the result is wrong" if facts.get("hidden") else ""
+        length = "" if facts["input"] else f" (the length fed is too long: {shapes(facts['fed'])})"
+        return f"{at(finding)}: {what} is out of range for the table `{facts['table']}`, which has {facts['rows']} rows{length}{silent}"
+
+    def help(self, finding: Finding) -> str:
+        facts = finding.facts
+        if facts["input"]:
+            return f"feed `{facts['input']}` values below {facts['rows']}; the tokenizer may belong to another model"
+        return f"feed at most {facts['rows']} positions; to see the error, set disabled_optimizers=['GatherToSliceFusion']"
+
+
+def bad() -> Job:
+    import numpy as np
+
+    return Job(onnx=example_file(TEXT), feeds=({"ids": np.array([[1, 7]])},))
+
+
+def good() -> Job:
+    import numpy as np
+
+    return Job(onnx=example_file(TEXT), feeds=({"ids": np.array([[1, 2]])},))
+
+
+TEXT = '<ir_version: 8, opset_import: ["": 18]> g (int64[N, L] ids) => (float[N, L, 2] y) <float[3, 2] w = {1, 2, 3, 4, 5, 6}> { [emb] y = Gather (w, ids) }'

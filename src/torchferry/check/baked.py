@@ -1,0 +1,241 @@
+"""Sizes of an example that were baked into a graph: found by comparing a run at the example's sizes with one that fails.
+
+At each node that holds a constant, the shapes of both runs tell which entries of the constant are an example's size:
+those that stand for an axis which differs. The rewrites are planned here, tried out, and carried out by the passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+
+from torchferry.check import graph, patterns
+from torchferry.check.passes.shapes import free_axes, rewrite_constants
+from torchferry.check.reshape import new_target
+from torchferry.check.trace import Failure, Feed, Tracer, Values, ancestors, ordered
+from torchferry.records import Fault
+
+MOST_REWRITES = 100
+ELEMENTWISE = frozenset({
+    "Add", "Sub", "Mul", "Div", "Pow", "Where", "And", "Or", "Xor", "Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual",
+    "Min", "Max", "Sum", "Mean", "Mod", "PRelu",
+})  # fmt: skip
+RECURRENT = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}  # where their initial states stand
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to let sizes move: the axes to free, the rewrites in order, and the node where the first constant sits."""
+
+    axes: dict[str, dict[str, str]]
+    rewrites: list[dict[str, Any]] = field(default_factory=list)
+    example: dict[str, Any] = field(default_factory=dict)  # the feed at the example's sizes
+
+
+def plan(tracer: Tracer, example: Feed, feed: Feed, axes: dict[str, dict[str, str]]) -> Plan | None:
+    """Return how to make the model run on `feed` too and still give the same on `example`; None if we do not know."""
+    work = onnx.ModelProto()
+    work.CopyFrom(tracer.model)
+    free_axes(work, {"axes": axes})
+    trial = Tracer(tracer.worker, work, tracer.home, tracer.scratch)
+    before = trial.run(trial.model, example)
+    if isinstance(before, Fault):
+        return None
+    rewrites: list[dict[str, Any]] = []
+    while len(rewrites) < MOST_REWRITES:
+        answer = trial.run(trial.model, feed)
+        failing = trial.failure(feed, answer).node if isinstance(answer, Fault) else None
+        rewrite = _next(trial, example, feed, failing, rewrites)
+        if rewrite is None:
+            if failing is not None or not _same(before, trial.run(trial.model, example)):
+                return None
+            return Plan(_with_outputs(trial.model, axes, before, answer), rewrites, dict(example))
+        rewrites.append(rewrite)
+        rewrite_constants(trial.model, {"rewrites": [rewrite]})
+    return None
+
+
+def _same(before: Any, after: Any) -> bool:
+    if isinstance(after, Fault) or len(before) != len(after):
+        return False
+    return all(a.shape == b.shape and np.allclose(a, b, rtol=1e-4, atol=1e-5, equal_nan=True) for a, b in zip(before, after, strict=True) if isinstance(a, np.ndarray) and a.dtype.kind in "fiub")
+
+
+def _with_outputs(model: onnx.ModelProto, axes: dict[str, dict[str, str]], before: Any, after: Any) -> dict[str, dict[str, str]]:
+    """Return the axes to free, with those of the outputs that moved along."""
+    names = {axis: name for moved in axes.values() for axis, name in moved.items()}
+    freed = {name: dict(moved) for name, moved in axes.items()}
+    for value, old, new in zip(model.graph.output, before, after, strict=True):
+        dims = value.type.tensor_type.shape.dim
+        if not isinstance(old, np.ndarray) or len(dims) != old.ndim:
+            continue
+        moved = {str(i): names.get(str(i), f"{value.name}_{i}") for i, (a, b) in enumerate(zip(old.shape, new.shape, strict=True)) if a != b and dims[i].HasField("dim_value")}
+        if moved:
+            freed[value.name] = moved
+    return freed
+
+
+def _next(tracer: Tracer, example: Feed, feed: Feed, failing: str | None, done: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the rewrite of the first node in order whose constant holds an example's size, up to the failing one."""
+    small, large = tracer.values(example), tracer.values(feed, before=failing)
+    if isinstance(small, Fault) or isinstance(large, Fault):
+        return None
+    old, new = {**_stored(tracer.model), **example, **small}, {**_stored(tracer.model), **feed, **large}
+    sizes = _moved_inputs(example, feed)
+    seen = {(r["node"], r["do"], r.get("value")) for r in done}
+    for node in ordered(tracer.model.graph):
+        rewrite = _examine(tracer.model, node, old, new, sizes, graph.label(node) == failing)
+        if rewrite is not None and (rewrite["node"], rewrite["do"], rewrite.get("value")) not in seen:
+            return rewrite
+        if graph.label(node) == failing:
+            break
+    return None
+
+
+def _stored(model: onnx.ModelProto) -> Values:
+    return dict(graph.constants(model.graph))
+
+
+def _moved_inputs(example: Feed, feed: Feed) -> list[tuple[str, int, int, int]]:
+    """Return the axes of inputs that differ: (input, axis, the example's size, the other)."""
+    return [
+        (name, axis, a, b)
+        for name, array in feed.items()
+        if isinstance(array, np.ndarray) and isinstance(example.get(name), np.ndarray)
+        for axis, (a, b) in enumerate(zip(example[name].shape, array.shape, strict=True))
+        if a != b
+    ]
+
+
+def _examine(model: onnx.ModelProto, node: onnx.NodeProto, old: Values, new: Values, moved: list[tuple[str, int, int, int]], failing: bool) -> dict[str, Any] | None:
+    first = node.input[0] if node.input else ""
+    a, b = _shape(old, first), _shape(new, first)
+    if node.op_type in ("Reshape", "Expand") and a is not None and b is not None and _fixed(model, node.input[1]):
+        target = old.get(node.input[1])
+        sizes = new_target(node, a, b, target, moved, first) if target is not None else None
+        return {"do": "new-shape", "node": graph.label(node), "sizes": sizes, "value": node.input[1]} if sizes else None
+    if not failing:
+        return None
+    if node.op_type == "Split" and len(set(_part_sizes(node, old))) == 1:
+        return {"do": "equal-parts", "node": graph.label(node)}
+    if node.op_type == "TopK":
+        return {"do": "at-most", "node": graph.label(node), "axis": graph.attributes(node).get("axis", -1) % len(b or (1,))}
+    if node.op_type in RECURRENT:
+        states = [i for i in RECURRENT[node.op_type] if i < len(node.input) and node.input[i] and _fixed(model, node.input[i])]
+        zero = states and all(isinstance(v := old.get(node.input[i]), np.ndarray) and not v.any() for i in states)
+        return {"do": "drop-inputs", "node": graph.label(node), "inputs": states} if zero else None
+    if node.op_type in ELEMENTWISE or node.op_type == "Concat":
+        return _operand(model, node, old, new)
+    return None
+
+
+def _part_sizes(node: onnx.NodeProto, old: Values) -> list[int]:
+    stored = graph.attributes(node).get("split")
+    given = old.get(node.input[1]) if len(node.input) > 1 else None
+    return [int(s) for s in (stored if stored is not None else given if given is not None else ())]
+
+
+def _operand(model: onnx.ModelProto, node: onnx.NodeProto, old: Values, new: Values) -> dict[str, Any] | None:
+    """Return how to make a constant operand fit the others, where its pattern shows how it was made."""
+    fixed = [i for i in node.input if i and _fixed(model, i) and isinstance(old.get(i), np.ndarray) and old[i].ndim]
+    others = [i for i in node.input if i and i not in fixed and _shape(old, i) is not None and _shape(new, i) is not None]
+    for name in fixed:
+        sizes = _sizes_beside(node, old[name].shape, others, old, new)
+        if sizes is None or sizes == list(old[name].shape):
+            continue
+        pattern = patterns.describe(old[name], sizes, slim=node.op_type in ELEMENTWISE)
+        if pattern is not None:
+            return {"do": "constant", "node": graph.label(node), "value": name, **pattern}
+    return None
+
+
+def _sizes_beside(node: onnx.NodeProto, shape: tuple[int, ...], others: list[str], old: Values, new: Values) -> list[Any] | None:
+    """Return the constant's sizes with those that no longer fit the other operands taken from them."""
+    sizes: list[Any] = list(shape)
+    joined = graph.attributes(node).get("axis", 0) if node.op_type == "Concat" else None
+    for other in others:
+        was, now = old[other].shape, new[other].shape
+        for back in range(1, min(len(shape), len(was)) + 1):
+            mine, a, b = shape[-back], was[-back], now[-back]
+            if joined is not None and joined % len(shape) == len(shape) - back:
+                continue
+            if mine == a and a != b and mine not in (1, b):
+                sizes[-back] = ["size", other, len(now) - back]
+    return sizes
+
+
+def _fixed(model: onnx.ModelProto, name: str) -> bool:
+    """Whether a value depends on no input of the graph."""
+    stored = {t.name for t in model.graph.initializer}
+    inputs = {i.name for i in model.graph.input} - stored
+    return not (ancestors(model.graph, name) & inputs)
+
+
+def _shape(values: Mapping[str, Any], name: str) -> tuple[int, ...] | None:
+    value = values.get(name)
+    return tuple(value.shape) if isinstance(value, np.ndarray) else None
+
+
+def example_guesses(failure: Failure, model: onnx.ModelProto, sizes: Mapping[str, int]) -> list[dict[str, int]]:
+    """Return sizes at which the model may have been exported, likeliest first: numbers that its constants speak of."""
+    numbers = _numbers(model, failure.node)
+    guesses: list[dict[str, int]] = []
+    free = list(sizes)
+    for near in (numbers[:6], numbers[:12]):
+        _combine(free, near, {}, guesses)
+    return [g for i, g in enumerate(guesses) if g not in guesses[:i] and g != dict(sizes)][:80]
+
+
+def _combine(free: list[str], numbers: list[int], so_far: dict[str, int], into: list[dict[str, int]]) -> None:
+    if len(into) > 400:
+        return
+    if not free:
+        into.append(dict(so_far))
+        return
+    for number in numbers:
+        _combine(free[1:], numbers, {**so_far, free[0]: number}, into)
+
+
+def _numbers(model: onnx.ModelProto, node: str) -> list[int]:
+    """Return small numbers in constants that shape things, those of the failing node first."""
+    constants = graph.constants(model.graph)
+    found: list[int] = []
+    places = sorted(graph.nodes_of(model.graph), key=lambda p: p.label != node)
+    for place in places:
+        values = [constants[i] for i in place.node.input if i in constants]
+        if place.node.op_type in ("Reshape", "Expand", "Split", "Range", "ConstantOfShape", "Tile"):
+            found += [int(n) for v in values if v.dtype.kind == "i" for n in v.reshape(-1)]
+        if place.node.op_type in ELEMENTWISE | set(RECURRENT) or place.label == node:
+            found += [n for v in values for n in v.shape]
+    whole = [n for n in found if 1 <= n <= 512]
+    parts = [n // k for n in whole for k in (2, 4, 8) if n % k == 0 and n // k >= 1]
+    return list(dict.fromkeys([*whole, 1, *parts]))
+
+
+def rows_agree(tracer: Tracer, plan: Plan, feed: Feed) -> bool:
+    """Say whether the mended model gives for each row of a batch what the file gives for that row alone.
+
+    Only where the first axis is what moves; then it is the best witness there is. Elsewhere nothing can be compared.
+    """
+    moved = _moved_inputs(plan.example, feed)
+    if not moved or any(axis != 0 for _, axis, _, _ in moved) or len({(a, b) for _, _, a, b in moved}) != 1:
+        return True
+    small, large = moved[0][2], moved[0][3]
+    mended = onnx.ModelProto()
+    mended.CopyFrom(tracer.model)
+    free_axes(mended, {"axes": plan.axes})
+    rewrite_constants(mended, {"rewrites": plan.rewrites})
+    whole = tracer.run(mended, feed)
+    if isinstance(whole, Fault) or not small or any(not isinstance(o, np.ndarray) or not o.ndim or o.shape[0] != large for o in whole):
+        return not isinstance(whole, Fault) and not small
+    names = {m[0] for m in moved}
+    for row in range(min(large, 4)):
+        single = {n: np.repeat(a[row : row + 1], small, axis=0) if n in names else a for n, a in feed.items()}
+        alone = tracer.run(tracer.model, single)
+        if isinstance(alone, Fault) or not _same([o[:1] for o in alone], [o[row : row + 1] for o in whole]):
+            return False
+    return True

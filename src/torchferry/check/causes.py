@@ -1,0 +1,125 @@
+"""Why a node failed: read from the values that reached it, not only from the runtime's words."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import onnx
+
+from torchferry.check import graph
+from torchferry.check.opening import said
+from torchferry.check.trace import Failure, Feed, Tracer, ancestors, shape_of
+from torchferry.records import Fault, Finding, Location
+
+LOOKUPS = frozenset({"Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "Scatter", "OneHot"})
+
+
+def explain(tracer: Tracer, failure: Failure, feed: Feed) -> Finding:
+    """Return what made a node fail on a feed: an index, an empty axis, a zero, sizes that do not go together."""
+    place = next((p for p in graph.places(tracer.model) if p.label == failure.node), None)
+    if failure.fault.type_name in ("TimeLimit", "ProcessDied"):
+        return Finding("runtime-died", Location(onnx_node=failure.node or None), {"text": failure.fault.text, "type": failure.fault.type_name})
+    if place is None:
+        facts = {"text": said(failure.fault.text), "shapes": {}, "inputs": [], "op": failure.op}
+        return Finding("run-failed", Location(onnx_node=failure.node or None, op=failure.op or None), facts)
+    values = _reaching(tracer, place, feed)
+    facts = {
+        "op": place.node.op_type,
+        "text": said(failure.fault.text),
+        "shapes": {i: list(s) for i in place.node.input if (s := shape_of(values.get(i))) is not None},
+        "inputs": feeding(tracer.model, place.node),
+        "weights": [t.name for t in tracer.model.graph.initializer if t.name in place.node.input],
+    }
+    where = Location(onnx_node=place.label, op=place.node.op_type)
+    for kind, found in ((k, examine(place.node, values, feed, facts)) for k, examine in CAUSES.items()):
+        if found is not None:
+            return Finding(kind, where, {**facts, **found})
+    return Finding("run-failed", where, facts)
+
+
+def _reaching(tracer: Tracer, place: graph.Place, feed: Feed) -> dict[str, Any]:
+    """Return the values that a node of the main graph read when it failed."""
+    known = {**graph.constants(tracer.model.graph), **feed}
+    known |= {t.name: _Sized(tuple(t.dims)) for t in tracer.model.graph.initializer if t.name not in known}
+    top = place.label if place.owner is None else graph.label(place.owner)
+    made = tracer.values(feed, before=top, only=[i for i in place.node.input if i not in known])
+    return known | (made if not isinstance(made, Fault) else {})
+
+
+class _Sized(np.ndarray):
+    """A stand-in for weights that are too large to read: it has their shape."""
+
+    def __new__(cls, shape: tuple[int, ...]) -> _Sized:
+        return np.broadcast_to(np.zeros((), np.float32), shape).view(cls)
+
+
+def feeding(model: onnx.ModelProto, node: onnx.NodeProto) -> list[str]:
+    """Return the graph's inputs that a node's values are made from, nearest to it first."""
+    inputs = [i.name for i in model.graph.input if i.name not in {t.name for t in model.graph.initializer}]
+    direct = [i for i in node.input if i in inputs]
+    further = {a for i in node.input if i for a in ancestors(model.graph, i)}
+    return direct + [i for i in inputs if i in further and i not in direct]
+
+
+def _index(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, facts: dict[str, Any]) -> dict[str, Any] | None:
+    if node.op_type not in LOOKUPS or len(node.input) < 2:
+        return None
+    table, indices = values.get(node.input[0]), values.get(node.input[1])
+    axis = int(graph.attributes(node).get("axis", 0))
+    if not isinstance(table, np.ndarray) or not isinstance(indices, np.ndarray) or indices.dtype.kind not in "iu" or not table.ndim:
+        return None
+    rows = table.shape[axis]
+    wrong = (indices >= rows) | (indices < -rows)
+    if not wrong.any():
+        return None
+    at = tuple(int(i) for i in np.argwhere(wrong)[0])
+    fed = next((n for n, a in feed.items() if isinstance(a, np.ndarray) and a.size == indices.size and np.array_equal(a.reshape(-1), indices.reshape(-1))), None)
+    longest = {n: list(a.shape) for n, a in feed.items() if isinstance(a, np.ndarray)}
+    return {"table": node.input[0], "rows": rows, "value": int(indices[at]), "at": list(at), "input": fed, "count": int(wrong.sum()), "fed": longest}
+
+
+def _empty(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, facts: dict[str, Any]) -> dict[str, Any] | None:
+    empty = [n for n in facts["shapes"] if 0 in facts["shapes"][n]]
+    fed = {n: list(a.shape) for n, a in feed.items() if isinstance(a, np.ndarray) and 0 in a.shape}
+    if not empty or not fed:
+        return None
+    return {"empty": empty, "axis": facts["shapes"][empty[0]].index(0), "fed": fed}
+
+
+def _zero_divisor(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, facts: dict[str, Any]) -> dict[str, Any] | None:
+    if node.op_type not in ("Div", "Mod") or len(node.input) < 2:
+        return None
+    divisor = values.get(node.input[1])
+    if not isinstance(divisor, np.ndarray) or divisor.dtype.kind not in "iu" or np.all(divisor != 0):
+        return None
+    zero = [n for n in facts["inputs"] if isinstance(feed.get(n), np.ndarray) and feed[n].size and np.any(feed[n] == 0) and feed[n].dtype.kind in "iu"]
+    return {"divisor": node.input[1], "zero": zero}
+
+
+def _allocation(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, facts: dict[str, Any]) -> dict[str, Any] | None:
+    match = re.search(r"(?:buffer of size|requested buffer of size|allocate (?:memory of )?) ?(\d+)|bad_alloc|bad allocation", facts["text"])
+    if match is None:
+        return None
+    small = {n: np.asarray(values[n]).reshape(-1)[:6].tolist() for n in node.input if isinstance(values.get(n), np.ndarray) and values[n].dtype.kind in "iu" and values[n].size <= 16}
+    large = [n for n in facts["inputs"] if isinstance(feed.get(n), np.ndarray) and feed[n].dtype.kind in "iu" and feed[n].size]
+    return {"bytes": int(match[1]) if match[1] else None, "sizes": small, "large": {n: int(np.max(feed[n])) for n in large}}
+
+
+def _condition(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, facts: dict[str, Any]) -> dict[str, Any] | None:
+    if node.op_type not in ("If", "Loop") or not node.input:
+        return None
+    index = 0 if node.op_type == "If" else 1
+    condition = values.get(node.input[index]) if len(node.input) > index else None
+    if not isinstance(condition, np.ndarray) or condition.size == 1:
+        return None
+    return {"condition": node.input[index], "shape": list(condition.shape)}
+
+
+CAUSES = {"index-out-of-range": _index, "empty-axis": _empty, "division-by-zero": _zero_divisor, "allocation-too-large": _allocation, "condition-not-scalar": _condition}
+
+
+def explain_without_graph(fault: Fault) -> Finding:
+    """Return a failed run in the runtime's own words, where the graph cannot be read."""
+    return Finding("run-failed", Location(), {"text": said(fault.text), "shapes": {}, "inputs": [], "op": ""})

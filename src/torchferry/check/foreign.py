@@ -1,0 +1,131 @@
+"""A file from anywhere: is it a model, will it open, will it run; with the repairs of the Job carried out on a copy first."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import onnx
+from google.protobuf.message import DecodeError
+
+from torchferry import releases
+from torchferry.check import external, graph, hazards, passes, place, run, source, structure, unpack
+from torchferry.check.feeds import Declared
+from torchferry.check.opening import explain, refusal
+from torchferry.check.sniff import Sniffed, sniff
+from torchferry.check.support_of_release import lacking
+from torchferry.ort import Worker
+from torchferry.records import Case, Checked, Edit, Fault, Finding, Job, Location, Step
+from torchferry.releases import Target
+
+NOT_PASSES = ("coerce-feeds", "read-as")
+LONGEST = 120.0  # seconds for opening or running an unknown file
+
+
+def examine(case: Case) -> Step:
+    """Return what became of the file of a Job that has no model."""
+    job = case.job
+    path, folder = job.onnx, job.workspace
+    if path is None or folder is None:
+        raise ValueError("a job without a model needs a file and a workspace")
+    target = releases.parse(job.target)
+    sniffed = sniff(path)
+    read = {e.params["kind"]: e.params for e in job.edits_for("check", "read-as")}
+    if sniffed.kind == "ort-format":
+        return _ort_format(job, path, folder, sniffed, "ort-format" in read)
+    data = _contents(path, sniffed, read)
+    if isinstance(data, Step):
+        return data
+    try:
+        model = onnx.load_model_from_string(data)
+    except (DecodeError, RecursionError) as error:
+        return _no_model(path, Sniffed("damaged", {"error": str(error)[:200], "size": len(data)}))
+    return _model(job, path, folder, target, model, misnamed=path.suffix == ".ort" and "onnx" not in read)
+
+
+def _contents(path: Path, sniffed: Sniffed, read: dict[str, Any]) -> bytes | Step:
+    """Return the model's bytes, unwrapped where a repair said so; else the step that says what the file is."""
+    if sniffed.kind == "onnx":
+        return path.read_bytes()
+    if sniffed.kind not in read or sniffed.kind not in unpack.READABLE:
+        return _no_model(path, sniffed)
+    try:
+        return unpack.unpacked(path, sniffed.kind, sniffed.facts.get("member"))
+    except Exception as error:  # gzip, zip, protobuf text and JSON each raise their own kinds for damage
+        return _no_model(path, Sniffed("damaged", {"error": f"{type(error).__name__}: {error}"[:200]}))
+
+
+def _no_model(path: Path, sniffed: Sniffed) -> Step:
+    finding = Finding("not-a-model", Location(file=str(path)), {"kind": sniffed.kind, "name": path.name, **sniffed.facts})
+    return Step("check", fault=Fault("NotAModel", f"{path.name} is no ONNX model: {sniffed.kind}"), findings=(finding,))
+
+
+def _model(job: Job, path: Path, folder: Path, target: Target, model: onnx.ModelProto, misnamed: bool) -> Step:
+    edits = [e for e in job.edits_for("check") if e.name not in NOT_PASSES]
+    home = path.parent
+    for edit in edits:
+        passes.apply(model, edit.name, edit.params)
+    hidden = [f for f in external.findings(model, home, path.name) if f.kind == "external-data-pointer"]
+    used = path
+    if edits or job.edits_for("check", "read-as"):
+        used = folder / job.file_name
+        place.write(model, used, home)
+        home = folder
+    if misnamed:
+        finding = Finding("not-a-model", Location(file=str(path)), {"kind": "onnx-named-ort", "name": path.name})
+        return Step("check", _checked(model, used, target, 0), findings=(finding,))
+    with Worker(min(job.budget.time_limit, LONGEST), _memory()) as worker:
+        found, reached = _open_and_run(job, model, used, home, folder, target, worker)
+    found = [*hidden, *[f for f in found if f.kind != "external-data-pointer"]]
+    return Step("check", _checked(model, used, target, 0 if hidden else reached), findings=tuple(source.located(model, found)))
+
+
+def _open_and_run(job: Job, model: onnx.ModelProto, used: Path, home: Path, folder: Path, target: Target, worker: Worker) -> tuple[list[Finding], int]:
+    key = worker.open(used)
+    if isinstance(key, Fault):
+        return explain(model, key, target, worker, home, used.name, folder), 0
+    found = [] if target.installed else lacking(model, target)
+    if found:
+        return found, 0
+    found = structure.duplicate_initializers(model)
+    stored = {t.name for t in model.graph.initializer}
+    declared = tuple(_declared(i) for i in model.graph.input if i.name not in stored)
+    opened = run.Opened(worker, key, used, home, folder, model, declared, tuple(i.name for i in model.graph.input if i.name in stored))
+    ran = run.on_given(opened, job.feeds, bool(job.edits_for("check", "coerce-feeds"))) if job.feeds else run.on_made(opened)
+    return [*found, *ran.findings], 2 if ran.all_ran else 1
+
+
+def _declared(value: onnx.ValueInfoProto) -> Declared:
+    from torchferry.check import dtypes
+
+    kind = value.type.tensor_type
+    if not value.type.HasField("tensor_type"):
+        return Declared(value.name, value.type.WhichOneof("value") or "unknown", None)
+    shape = tuple(d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in kind.shape.dim) if kind.HasField("shape") else None
+    return Declared(value.name, f"tensor({dtypes.word(kind.elem_type)})", shape)
+
+
+def _ort_format(job: Job, path: Path, folder: Path, sniffed: Sniffed, known: bool) -> Step:
+    """Return the answer for a file in onnxruntime's own format: it can be opened and run, not looked into."""
+    if path.suffix != ".ort" and not known:
+        return _no_model(path, sniffed)
+    with Worker(min(job.budget.time_limit, LONGEST), _memory()) as worker:
+        key = worker.open(path, config={"session.load_model_format": "ORT"})
+        value = Checked(0, 0, path.stat().st_size, str(releases.parse(None)), path, 0)
+        if isinstance(key, Fault):
+            return Step("check", value, findings=(refusal(None, key),))
+        declared = tuple(Declared(*d) for d in worker.inputs(key))
+        opened = run.Opened(worker, key, path, path.parent, folder, None, declared)
+        ran = run.on_given(opened, job.feeds, bool(job.edits_for("check", "coerce-feeds")))
+    return Step("check", replace(value, reached=2 if ran.all_ran else 1), findings=ran.findings)
+
+
+def _checked(model: onnx.ModelProto, used: Path, target: Target, reached: int) -> Checked:
+    return Checked(graph.opset(model) or 0, model.ir_version, used.stat().st_size, str(target), used, reached)
+
+
+def _memory() -> int:
+    """Return the address space that an unknown file may take: a few times the machine's memory, for maps and arenas."""
+    return 4 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,0 +1,105 @@
+"""What goes wrong without an error: NaN that a model makes itself, sizes that disagree, lookups that are clamped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+
+from torchferry.check import graph
+from torchferry.check.feeds import Declared
+from torchferry.check.made import evaluate
+from torchferry.check.trace import Feed, Tracer, ancestors, ordered
+from torchferry.records import Fault, Finding, Location
+
+PLUMBING = frozenset({"Cast", "Dropout", "Identity", "Reshape", "Transpose"})
+
+
+def disagreeing(declared: Sequence[Declared], feed: Feed) -> list[Finding]:
+    """Return the inputs whose sizes contradict what the file ties together: one name, two sizes; or `past + sequence`."""
+    sizes: dict[str, tuple[int, str, int]] = {}
+    found: list[Finding] = []
+    rest: list[tuple[Declared, int, str, int]] = []
+    for spec in declared:
+        array = feed.get(spec.name)
+        for axis, size in enumerate(spec.shape or ()):
+            if not isinstance(size, str) or not isinstance(array, np.ndarray) or array.ndim != len(spec.shape or ()):
+                continue
+            if not size.isidentifier():
+                rest.append((spec, axis, size, array.shape[axis]))
+            elif size not in sizes:
+                sizes[size] = (array.shape[axis], spec.name, axis)
+            elif sizes[size][0] != array.shape[axis]:
+                first = sizes[size]
+                facts = {"axis": axis, "says": size, "wants": first[0], "got": array.shape[axis], "other": first[1], "other_axis": first[2]}
+                found.append(Finding("sizes-disagree", Location(input_name=spec.name), facts))
+    for spec, axis, expression, got in rest:
+        wants = evaluate(expression, {n: s[0] for n, s in sizes.items()})
+        if wants is not None and wants != got:
+            facts = {"axis": axis, "says": expression, "wants": wants, "got": got, "other": None, "other_axis": None}
+            found.append(Finding("sizes-disagree", Location(input_name=spec.name), facts))
+    return found
+
+
+def may_be_clamped(model: onnx.ModelProto) -> bool:
+    """Say whether a lookup by counted positions is there, which onnxruntime turns into a slice that forgives any overrun."""
+    for part in graph.graphs(model):
+        ranges = {o for n in part.node if n.op_type == "Range" for o in n.output}
+        if ranges and any(n.op_type == "Gather" and ranges & ancestors(part, n.input[1]) for n in part.node if len(n.input) > 1):
+            return True
+    return False
+
+
+def nan(tracer: Tracer, feed: Feed, outputs: Sequence[Any]) -> list[Finding]:
+    """Return where NaN begins, if outputs have it and the feed has not."""
+    if not any(_has_nan(o) for o in outputs) or any(_has_nan(v) for v in feed.values()):
+        return []
+    values = tracer.values(feed)
+    if isinstance(values, Fault):
+        return []
+    known = {**graph.constants(tracer.model.graph), **feed, **values}
+    first = [n for n in ordered(tracer.model.graph) if any(_has_nan(known.get(o)) for o in n.output) and not any(_has_nan(known.get(i)) for i in n.input)]
+    if not first:
+        return []
+    masked = [n for n in first if n.op_type == "Softmax" and _masked_rows(n, known)]
+    if masked:
+        return [_masked(tracer.model, n, known, [graph.label(m) for m in masked]) for n in masked[:1]]
+    node = first[0]
+    facts = {"op": node.op_type, "outputs": [o for o in node.output if _has_nan(known.get(o))]}
+    return [Finding("nan-appears", Location(onnx_node=graph.label(node), op=node.op_type), facts)]
+
+
+def _masked(model: onnx.ModelProto, node: onnx.NodeProto, known: Mapping[str, Any], nodes: list[str]) -> Finding:
+    rows = _masked_rows(node, known)
+    facts = {"rows": rows[:5], "count": len(rows), "nodes": nodes, "attention": _is_attention(model, node)}
+    return Finding("masked-row-nan", Location(onnx_node=graph.label(node), op="Softmax"), facts)
+
+
+def _masked_rows(node: onnx.NodeProto, known: Mapping[str, Any]) -> list[list[int]]:
+    scores = known.get(node.input[0])
+    if not isinstance(scores, np.ndarray) or not scores.ndim:
+        return []
+    axis = int(graph.attributes(node).get("axis", -1)) % scores.ndim
+    rows = np.all(np.isneginf(scores.astype(np.float64)), axis=axis)
+    return [[int(i) for i in at] for at in np.argwhere(rows)]
+
+
+def _is_attention(model: onnx.ModelProto, softmax: onnx.NodeProto) -> bool:
+    """Whether the weights go into a product with values: PyTorch's attention then means zero for a row with nothing to see."""
+    readers, waiting, seen = graph.readers(model.graph), [softmax], 0
+    while waiting and seen < 20:
+        node, seen = waiting.pop(), seen + 1
+        for reader in (r for o in node.output for r in readers.get(o, ())):
+            if reader.op_type == "MatMul" and reader.input[0] in node.output:
+                return True
+            if reader.op_type in PLUMBING:
+                waiting.append(reader)
+    return False
+
+
+def _has_nan(value: Any) -> bool:
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fV":
+        return False
+    return bool(np.isnan(value.astype(np.float64)).any())

@@ -1,0 +1,88 @@
+"""Why a runtime refuses to open a model: what the graph shows, all at once; else what the runtime's own words name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from torchferry.check import conflicts, external, graph, mismatch, stamp, structure, support
+from torchferry.check.passes import decompose
+from torchferry.check.probe import Prober
+from torchferry.check.types import infer
+from torchferry.ort import Worker
+from torchferry.records import Fault, Finding, Location
+from torchferry.releases import Target
+
+# Where onnxruntime names the node: (pattern, which group is the node's name, which its operator)
+NAMED = (
+    (r"Node \(([^()]*)\) Op \((\w+)\)", 1, 2),
+    (r"Node:\s*([^\s,]+)\s", 1, None),
+    (r"running (\w+) node\. Name:'([^']*)'", 2, 1),
+    (r"implementation for (\w+)\(\d+\) node with name '([^']*)'", 2, 1),
+    (r'In Node, \("([^"]*)", (\w+)', 1, 2),
+    (r"(?:in|of) node \(([^()]*)\)", 1, None),
+)
+TENSOR = (r"initializer: (\S+?)\.? ", r"Deserialize tensor (\S+) failed", r"initializer[: ]+'?([^\s']+)'?", r"tensor[: ]+'([^\s']+)'")
+
+
+def explain(model: onnx.ModelProto, fault: Fault, target: Target, worker: Worker, home: Path, own: str, scratch: Path) -> list[Finding]:
+    """Return why opening failed, the nearest reasons first: each group is looked at only when those before are clean."""
+    found = [*external.findings(model, home, own), *_explaining(stamp.findings(model, target)), *structure.findings(model)]
+    if found:
+        return found
+    found = [*stamp.misstamped(model, target), *support.unknown_operators(model)]
+    if found:
+        return [_with_recipe(model, f) for f in found]
+    flat = onnx.inliner.inline_local_functions(model) if model.functions else model
+    types = infer(flat)
+    if found := conflicts.findings(flat, types):
+        return found
+    if "implementation" in fault.text:
+        if found := support.missing(flat, types, Prober(worker, flat, scratch), target):
+            return found
+    return mismatch.findings(flat, fault, named(fault.text)) or [refusal(model, fault)]
+
+
+def _explaining(found: list[Finding]) -> list[Finding]:
+    """Leave out unused imports where something else is wrong with the stamps; alone they may be the reason."""
+    return [f for f in found if f.kind != "unused-import"] or found
+
+
+def _with_recipe(model: onnx.ModelProto, finding: Finding) -> Finding:
+    place = next((p for p in graph.places(model) if p.label == (finding.location and finding.location.onnx_node)), None)
+    known = place is not None and decompose.can(place.node)
+    return Finding(finding.kind, finding.location, {**finding.facts, "recipe": known})
+
+
+def named(text: str) -> tuple[str, str] | None:
+    """Return the node that onnxruntime's words name, and its operator; the innermost, where graphs are nested."""
+    for pattern, name, op in NAMED:
+        if found := list(re.finditer(pattern, text)):
+            last = found[-1]
+            return last[name], last[op] if op else ""
+    return None
+
+
+def refusal(model: onnx.ModelProto | None, fault: Fault) -> Finding:
+    """Return the runtime's refusal in its own words, with the place that they name."""
+    if fault.type_name in ("TimeLimit", "ProcessDied"):
+        return Finding("runtime-died", facts={"text": fault.text, "type": fault.type_name})
+    node, op = named(fault.text) or ("", "")
+    facts: dict[str, Any] = {"text": said(fault.text), "type": fault.type_name}
+    for pattern in TENSOR:
+        if match := re.search(pattern, fault.text):
+            facts["tensor"] = match[1]
+            break
+    return Finding("refused", Location(onnx_node=node or None, op=op or None), facts)
+
+
+def said(text: str) -> str:
+    """Return onnxruntime's words without its own source paths, codes and signatures."""
+    text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ", "", text)
+    text = re.sub(r"Load model from .*? failed:", "", text)
+    text = re.sub(r"/onnxruntime_src/\S+ .*?\)(?: const)?(?: \[with [^\]]*\])? ", "", text)
+    text = re.sub(r"\b\w+\.(?:cc|h):\d+ \w+ ", "", text)
+    return text.strip()[:600]

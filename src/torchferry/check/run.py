@@ -1,0 +1,204 @@
+"""Does the file run on these feeds? Each is made to fit, run, and a failure traced to its cause and, if known, its cure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from torchferry.check import baked, causes, hazards, made
+from torchferry.check.feeds import Declared, Fitted, fit, misfits
+from torchferry.check.trace import Failure, Feed, Tracer
+from torchferry.ort import Worker
+from torchferry.records import Fault, Finding, Location
+
+MOST_GUESSES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A model that opens: the session's key in the worker, the graph (None: not readable), and what it declares."""
+
+    worker: Worker
+    key: str
+    path: Path
+    home: Path
+    scratch: Path
+    model: onnx.ModelProto | None
+    declared: tuple[Declared, ...]
+    optional: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def tracer(self) -> Tracer | None:
+        return None if self.model is None else Tracer(self.worker, self.model, self.home, self.scratch)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What the feeds showed: findings, and the outputs of each feed that ran (None where it did not)."""
+
+    findings: tuple[Finding, ...]
+    outputs: tuple[Any, ...]
+
+    @property
+    def all_ran(self) -> bool:
+        return all(o is not None for o in self.outputs)
+
+
+def on_given(opened: Opened, feeds: Sequence[Feed], coerce: bool) -> Ran:
+    """Return what running the user's feeds shows; with `coerce` what is changed to make them fit is no finding."""
+    fitted = [fit(opened.declared, feed, opened.optional) for feed in feeds]
+    found = [f for item in fitted for f in _feed_findings(item, coerce)]
+    outputs: list[Any] = [None] * len(feeds)
+    failed: list[tuple[int, Fault]] = []
+    for index, item in enumerate(fitted):
+        if item.refusals:
+            continue
+        answer = opened.worker.run(opened.key, item.feed)
+        if isinstance(answer, Fault):
+            failed.append((index, answer))
+        else:
+            outputs[index] = answer
+            found += _silent(opened, item.feed, answer)
+    good = [item.feed for item, output in zip(fitted, outputs, strict=True) if output is not None]
+    for index, fault in failed:
+        found += _why(opened, fitted[index].feed, fault, good)
+    unique = list({(f.kind, str(f.location), str(f.facts.get("axis"))): f for f in found}.values())
+    return Ran(tuple(unique), tuple(outputs))
+
+
+def on_made(opened: Opened) -> Ran:
+    """Return what running feeds made from the signature shows. One that runs is enough: the others may make no sense."""
+    if opened.model is None:
+        return Ran((), ())
+    last: tuple[Feed, Fault] | None = None
+    for feed in made.feeds(opened.model, opened.declared):
+        answer = opened.worker.run(opened.key, feed)
+        if not isinstance(answer, Fault):
+            return Ran((), (answer,))
+        last = last or (feed, answer)
+    if last is None:
+        return Ran((Finding("no-feed-made", facts={}),), ())
+    tracer = opened.tracer()
+    assert tracer is not None
+    cause = causes.explain(tracer, tracer.failure(*last), last[0])
+    sizes = {n: list(a.shape) for n, a in last[0].items()}
+    return Ran((Finding("made-feed-fails", cause.location, {**cause.facts, "cause": cause.kind, "sizes": sizes}),), (None,))
+
+
+def _feed_findings(item: Fitted, coerce: bool) -> list[Finding]:
+    changes = [Finding(c.kind, Location(input_name=c.input), {"words": c.words}) for c in item.changes if c.announced and not coerce]
+    return changes + [Finding(f"{r.kind}-refused", Location(input_name=r.input), {"words": r.words}) for r in item.refusals]
+
+
+def _silent(opened: Opened, feed: Feed, outputs: list[Any]) -> list[Finding]:
+    """Return what is wrong with a run that gave no error."""
+    found = hazards.disagreeing(opened.declared, feed)
+    tracer = opened.tracer()
+    if tracer is None:
+        return found
+    if hazards.may_be_clamped(tracer.model):
+        answer = tracer.run(tracer.model, feed)  # optimisations off: the lookup is a lookup again
+        if isinstance(answer, Fault):
+            cause = causes.explain(tracer, tracer.failure(feed, answer), feed)
+            return [*found, Finding(cause.kind, cause.location, {**cause.facts, "hidden": True})]
+    return found + hazards.nan(tracer, feed, outputs)
+
+
+def _why(opened: Opened, feed: Feed, fault: Fault, good: list[Feed]) -> list[Finding]:
+    """Return why a run failed."""
+    fixed = [(d, axis) for d in opened.declared for axis in misfits(d, feed.get(d.name))]
+    tracer = opened.tracer()
+    if fixed:
+        return _fixed_sizes(opened, tracer, feed, fixed)
+    if disagree := hazards.disagreeing(opened.declared, feed):
+        return disagree
+    if tracer is None:
+        return [causes.explain_without_graph(fault)]
+    failure = tracer.failure(feed, fault)
+    cause = causes.explain(tracer, failure, feed)
+    if cause.kind in ("index-out-of-range", "division-by-zero", "allocation-too-large", "condition-not-scalar", "runtime-died"):
+        return [cause]
+    plan = _plan(opened, tracer, failure, feed, good)
+    if plan is not None and cause.location is not None:
+        first = plan.rewrites[0]["node"] if plan.rewrites else cause.location.onnx_node
+        facts = {**cause.facts, **_plan_facts(plan, feed), "failed_at": cause.location.onnx_node, "first": first}
+        return [Finding("baked-size", cause.location, facts)]
+    return [cause]
+
+
+def _fixed_sizes(opened: Opened, tracer: Tracer | None, feed: Feed, fixed: list[tuple[Declared, int]]) -> list[Finding]:
+    """Return the inputs whose declared size is not that of the feed; with a plan where the graph can be freed of it."""
+    axes: dict[str, dict[str, str]] = {}
+    for spec, axis in fixed:
+        axes.setdefault(spec.name, {})[str(axis)] = _axis_name(spec, axis, feed)
+    example = {n: _resized(a, next((d for d in opened.declared if d.name == n), None), {}) for n, a in feed.items()}
+    plan = baked.plan(tracer, example, feed, axes) if tracer is not None else None
+    if plan is not None and tracer is not None and not baked.rows_agree(tracer, plan, feed):
+        plan = None
+    found = []
+    for spec, axis in fixed:
+        facts: dict[str, Any] = {"axis": axis, "declared": (spec.shape or ())[axis], "got": int(feed[spec.name].shape[axis]), "shape": list(feed[spec.name].shape)}
+        found.append(Finding("fixed-size", Location(input_name=spec.name), facts | (_plan_facts(plan, feed) if plan else {})))
+    return found
+
+
+def _axis_name(spec: Declared, axis: int, feed: Feed) -> str:
+    """Name a freed axis: all inputs whose first axis is freed share the batch."""
+    return "batch" if axis == 0 else f"{spec.name}_{axis}"
+
+
+def _plan(opened: Opened, tracer: Tracer, failure: Failure, feed: Feed, good: list[Feed]) -> baked.Plan | None:
+    """Return a plan found from a feed that runs: one of the user's, or one of the sizes that constants speak of."""
+    for example in good:
+        if {n: np.shape(a) for n, a in example.items()} != {n: np.shape(a) for n, a in feed.items()}:
+            if (plan := baked.plan(tracer, example, feed, {})) is not None and baked.rows_agree(tracer, plan, feed):
+                return plan
+    sizes = _symbols(opened.declared, feed)
+    if not sizes:
+        return None
+    full = {s: v or 2 for s, v in sizes.items()}
+    guesses = ([full] if full != sizes else []) + baked.example_guesses(failure, tracer.model, sizes)
+    for guess in guesses[:MOST_GUESSES]:
+        example = {n: _resized(a, next((d for d in opened.declared if d.name == n), None), guess) for n, a in feed.items()}
+        if isinstance(opened.worker.run(opened.key, example), Fault):
+            continue
+        if (plan := baked.plan(tracer, example, feed, {})) is not None and baked.rows_agree(tracer, plan, feed):
+            return plan
+    return None
+
+
+def _symbols(declared: Sequence[Declared], feed: Feed) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for spec in declared:
+        array = feed.get(spec.name)
+        for axis, size in enumerate(spec.shape or ()):
+            if isinstance(size, str) and size.isidentifier() and isinstance(array, np.ndarray) and array.ndim == len(spec.shape or ()):
+                found.setdefault(size, array.shape[axis])
+    return found
+
+
+def _resized(array: Any, spec: Declared | None, sizes: Mapping[str, int]) -> Any:
+    """Return an array cut or repeated to the sizes that are declared, or assigned to their names."""
+    if spec is None or not isinstance(array, np.ndarray) or array.ndim != len(spec.shape or ()):
+        return array
+    for axis, size in enumerate(spec.shape or ()):
+        wanted = size if isinstance(size, int) and size >= 0 else made.evaluate(size, sizes) if isinstance(size, str) and sizes else None
+        if wanted is not None and wanted != array.shape[axis]:
+            if array.shape[axis]:
+                array = np.take(array, np.arange(wanted) % array.shape[axis], axis=axis)
+            else:
+                array = np.ones((*array.shape[:axis], wanted, *array.shape[axis + 1 :]), array.dtype)
+    return np.ascontiguousarray(array)
+
+
+def _plan_facts(plan: baked.Plan, feed: Feed) -> dict[str, Any]:
+    return {
+        "plan": {"axes": plan.axes, "rewrites": plan.rewrites},
+        "example": {n: list(a.shape) for n, a in plan.example.items() if isinstance(a, np.ndarray)},
+        "fed": {n: list(a.shape) for n, a in feed.items() if isinstance(a, np.ndarray)},
+    }

@@ -1,0 +1,121 @@
+"""A failure inside a run, traced: the node that truly failed, and the values on the way to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from torchferry.check import graph
+from torchferry.check.opening import named
+from torchferry.ort import Worker
+from torchferry.records import Fault
+
+Feed = Mapping[str, Any]
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A run that failed: the node's label and operator (empty where none is named), and the runtime's words."""
+
+    node: str
+    op: str
+    fault: Fault
+
+
+class Tracer:
+    """Runs variants of one model in a worker; weights are read from where the model lies."""
+
+    def __init__(self, worker: Worker, model: onnx.ModelProto, home: Path, scratch: Path) -> None:
+        self.worker = worker
+        self.home = home
+        self.scratch = scratch
+        self.model = _named(model)
+        self._file = scratch / "trace.onnx"
+
+    def run(self, model: onnx.ModelProto, feed: Feed, level: str = "none") -> list[Any] | Fault:
+        """Return the outputs of a variant of the model, optimisations off so that nodes are the file's own."""
+        self._file.write_bytes(model.SerializeToString())
+        key = self.worker.open(self._file, level=level, data_folder=str(self.home))
+        if isinstance(key, Fault):
+            return key
+        wanted = {i.name for i in model.graph.input}
+        answer = self.worker.run(key, {k: v for k, v in feed.items() if k in wanted})
+        self.worker.close(key)
+        return answer
+
+    def failure(self, feed: Feed, stock: Fault) -> Failure:
+        """Return where a run fails. With optimisations off the runtime names the right node; fusions move the blame."""
+        answer = self.run(self.model, feed)
+        fault = answer if isinstance(answer, Fault) else stock
+        name, op = named(fault.text) or ("", "")
+        place = next((p for p in graph.places(self.model) if p.label == name), None)
+        if place is None:  # an inner node of a function that the runtime inlined
+            place = next((p for p in graph.places(self.model) if name.startswith(p.label) or (op and p.node.op_type == op)), None)
+        return Failure(place.label if place else name, place.node.op_type if place else op, fault)
+
+    def values(self, feed: Feed, before: str | None = None, only: Sequence[str] | None = None) -> Values | Fault:
+        """Return the values that a run makes, up to but without the node labelled `before`."""
+        part = onnx.ModelProto()
+        part.CopyFrom(self.model)
+        nodes = ordered(part.graph)
+        if before is not None:
+            last = next((i for i, n in enumerate(nodes) if graph.label(n) == before), len(nodes))
+            nodes = nodes[:last]
+        del part.graph.node[:]
+        part.graph.node.extend(nodes)
+        del part.graph.output[:]
+        names = [o for n in nodes for o in n.output if o and (only is None or o in only)]
+        if not names:
+            return {}
+        part.graph.output.extend(onnx.ValueInfoProto(name=n) for n in names)
+        answer = self.run(part, feed)
+        return answer if isinstance(answer, Fault) else dict(zip(names, answer, strict=True))
+
+
+def _named(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a copy in which each node has a name of its own: a nameless one is named after what it makes."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    for place in graph.places(copy):
+        place.node.name = place.label
+    return copy
+
+
+def ordered(part: Any) -> list[onnx.NodeProto]:
+    """Return the nodes of a graph so that each comes after those whose values it reads."""
+    makers = {o: i for i, n in enumerate(part.node) for o in n.output if o}
+    needs = {i: {makers[name] for name in _reads(n) if name in makers} - {i} for i, n in enumerate(part.node)}
+    if all(need < i for i, wants in needs.items() for need in wants):
+        return list(part.node)
+    try:
+        return [part.node[i] for i in TopologicalSorter(needs).static_order()]
+    except CycleError:
+        return list(part.node)
+
+
+def _reads(node: onnx.NodeProto) -> set[str]:
+    return set(node.input) | {i for s in graph.subgraphs(node) for p in graph.nodes_of(s) for i in p.node.input}
+
+
+def ancestors(part: Any, name: str) -> set[str]:
+    """Return every value that a value is made from, itself included."""
+    makers, found, waiting = graph.makers(part), set(), [name]
+    while waiting:
+        value = waiting.pop()
+        if value and value not in found:
+            found.add(value)
+            if (node := makers.get(value)) is not None:
+                waiting += _reads(node)
+    return found
+
+
+def shape_of(value: Any) -> tuple[int, ...] | None:
+    """Return an array's shape; None for what is no array."""
+    return tuple(value.shape) if isinstance(value, np.ndarray) else None

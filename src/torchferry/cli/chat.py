@@ -1,0 +1,48 @@
+"""`torchferry chat`: a conversation with an exported model in the terminal, or line by line through a pipe."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ASK, ANSWER = "you: ", "model: "
+
+
+def run(directory: Path, *, max_new_tokens: int = 60, sample: bool = True, seed: int | None = None, threads: int = 0) -> int:
+    """Answer each line of stdin on stdout until it ends (Ctrl-D), and return the exit code."""
+    import torch
+
+    from torchferry.errors import FeedError
+    from torchferry.runtime import tokens
+    from torchferry.runtime.chat import Chat
+    from torchferry.runtime.generation import CausalLM
+
+    model = CausalLM.from_pretrained(directory, threads=threads)
+    chat = Chat(model, tokens.load(directory), max_new_tokens=max_new_tokens, do_sample=sample)
+    if seed is not None:
+        torch.manual_seed(seed)
+    at_terminal = sys.stdin.isatty()
+    while (words := _line(at_terminal)) is not None:
+        if not words:
+            continue
+        if at_terminal:
+            _show(ANSWER)
+        try:
+            chat.say(words, _show)
+        except FeedError as error:  # too long for the model: the conversation itself can go on
+            chat.turns.pop()
+            print(error, file=sys.stderr)
+        _show("\n")
+    return 0
+
+
+def _line(at_terminal: bool) -> str | None:
+    try:
+        return input(ASK if at_terminal else "").strip()
+    except EOFError:
+        return None
+
+
+def _show(piece: str) -> None:
+    sys.stdout.write(piece)
+    sys.stdout.flush()

@@ -1,0 +1,40 @@
+"""`torchferry generate`: a prompt continued by an exported model."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+
+def run(
+    directory: Path,
+    prompt: str,
+    *,
+    max_new_tokens: int = 40,
+    sample: bool = False,
+    temperature: float = 1.0,
+    top_p: float = 1.0,
+    seed: int = 0,
+    threads: int = 0,
+    form: str = "text",
+) -> int:
+    """Write the prompt and its continuation to stdout, and return the exit code."""
+    import torch
+
+    from torchferry.runtime import tokens
+    from torchferry.runtime.generation import CausalLM
+
+    model = CausalLM.from_pretrained(directory, threads=threads)
+    tokenizer = tokens.load(directory)
+    inputs = tokens.encode(tokenizer, [prompt], longest=model.longest, new_tokens=max_new_tokens)
+    how = {"do_sample": True, "temperature": temperature, "top_p": top_p} if sample else {"do_sample": False}
+    torch.manual_seed(seed)
+    written = model.generate(**inputs, max_new_tokens=max_new_tokens, pad_token_id=tokenizer.pad_token_id, **how)[0]
+    new = written[inputs["input_ids"].shape[1] :]
+    text = tokenizer.decode(new, skip_special_tokens=True)
+    if form == "json":
+        print(json.dumps({"prompt": prompt, "text": text, "tokens": new.tolist()}))
+    else:
+        sys.stdout.write(f"{prompt}{text}\n")
+    return 0

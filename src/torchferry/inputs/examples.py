@@ -1,0 +1,118 @@
+"""The user's further examples: flattened like the first; which numbers and sizes vary; what the file cannot take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from torchferry import eager
+from torchferry.errors import FeedError
+from torchferry.inputs.feeds import WIDER, Feeder, dtype_name
+from torchferry.inputs.prepare import as_input
+from torchferry.inputs.probe import Axis, observe
+from torchferry.records import Call, Finding, Location, Signature
+
+
+@dataclass(frozen=True, slots=True)
+class Flattened:
+    """The examples as the flat module takes them, and a finding for each that it cannot take."""
+
+    tensors: tuple[tuple[torch.Tensor, ...], ...]
+    findings: tuple[Finding, ...]
+
+
+def varying_numbers(feeder: Feeder, examples: Sequence[Call]) -> frozenset[str]:
+    """Return the names of Python numbers that are not the same in all examples."""
+    found = set()
+    slots = [s for s in feeder.prepared.flat.recipe.slots if s.index is None and isinstance(s.constant, bool | int | float)]
+    for args, kwargs in examples:
+        given = feeder.leaves(args, kwargs)
+        found |= {s.name for s in slots if isinstance(given.get(s.name), bool | int | float) and given[s.name] != s.constant}
+    return frozenset(found)
+
+
+def differing_axes(feeder: Feeder, examples: Sequence[Call]) -> frozenset[Axis]:
+    """Return the axes whose sizes are not the same in all examples."""
+    found: set[Axis] = set()
+    slots = [s for s in feeder.prepared.flat.recipe.slots if s.index is not None]
+    for args, kwargs in examples:
+        given = feeder.leaves(args, kwargs)
+        for slot in slots:
+            assert slot.index is not None
+            tensor, _ = as_input(given.get(slot.name), slot.number in (int, float, bool))
+            ours = feeder.prepared.tensors[slot.index]
+            if tensor is not None and tensor.dim() == ours.dim():
+                found |= {(slot.index, a) for a, (n, m) in enumerate(zip(ours.shape, tensor.shape, strict=True)) if n != m}
+    return frozenset(found)
+
+
+def flatten(feeder: Feeder, signature: Signature, examples: Sequence[Call]) -> Flattened:
+    """Return the examples' tensors; an example that the file cannot take becomes a finding."""
+    tensors: list[tuple[torch.Tensor, ...]] = []
+    findings: list[Finding] = []
+    for number, (args, kwargs) in enumerate(examples, start=2):  # the first is the example itself
+        try:
+            made = feeder.tensors(args, kwargs)
+            feeder.check(made)
+        except FeedError as error:
+            findings.append(_refused(feeder, number, args, kwargs, str(error)))
+            continue
+        if _narrower(feeder, signature, args, kwargs) and not _same_answer(feeder, made, args, kwargs):
+            findings.append(_refused(feeder, number, args, kwargs, "the model answers otherwise when it is widened"))
+            continue
+        tensors.append(made)
+    return Flattened(tuple(tensors), tuple(findings))
+
+
+def _refused(feeder: Feeder, number: int, args: Any, kwargs: Any, words: str) -> Finding:
+    named = [s.name for s in feeder.prepared.flat.recipe.slots if f"`{s.name}" in words]
+    argument = named[0] if named else words.split("`")[1].split("=")[0] if "`" in words else ""
+    facts: dict[str, Any] = {"example": number, "argument": argument, "words": words}
+    given = feeder.leaves(args, kwargs).get(argument)
+    slot = next((s for s in feeder.prepared.flat.recipe.slots if s.name == argument), None)
+    if isinstance(given, torch.Tensor):
+        facts["sent"] = f"{dtype_name(given.dtype)} {list(given.shape)}"
+    elif argument:
+        facts["sent"] = repr(given)[:60]
+    if slot is not None and slot.index is not None:
+        ours = feeder.prepared.tensors[slot.index]
+        facts["expected"] = f"{dtype_name(ours.dtype)} {list(ours.shape)}"
+    elif slot is not None:
+        facts["expected"] = repr(slot.constant)[:60]
+    return Finding("example-does-not-fit", Location(input_name=argument or None), facts)
+
+
+def _narrower(feeder: Feeder, signature: Signature, args: Any, kwargs: Any) -> bool:
+    given = feeder.leaves(args, kwargs)
+    return any(
+        isinstance(t := given.get(s.name), torch.Tensor) and dtype_name(t.dtype) in WIDER.get(signature.inputs[s.index].dtype, ())
+        for s in feeder.prepared.flat.recipe.slots
+        if s.index is not None
+    )
+
+
+def _same_answer(feeder: Feeder, widened: tuple[torch.Tensor, ...], args: Any, kwargs: Any) -> bool:
+    """Whether the model answers the same to the arguments as they are and to the wider ones that the file takes."""
+    module = eager.fresh(feeder.prepared.flat)
+    original = tuple(t for t in _as_given(feeder, args, kwargs) if t is not None)
+    try:
+        ours, theirs = observe(module, widened).outputs, observe(module, original).outputs
+    except Exception:  # then the example is the user's to mend; verification shows the line
+        return True
+    pairs = zip(ours, theirs, strict=False)
+    return len(ours) == len(theirs) and all(_equal(a, b) for (_, a), (_, b) in pairs)
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a.nan_to_num(), b.nan_to_num())
+    return type(a) is type(b)
+
+
+def _as_given(feeder: Feeder, args: Any, kwargs: Any) -> list[torch.Tensor | None]:
+    given = feeder.leaves(args, kwargs)
+    slots = [s for s in feeder.prepared.flat.recipe.slots if s.index is not None]
+    return [as_input(given.get(s.name), s.number in (int, float, bool))[0] for s in slots]

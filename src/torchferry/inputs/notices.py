@@ -1,0 +1,76 @@
+"""What is worth telling about a call that works: arrays taken as tensors, arguments fixed, outputs left out."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from torchferry.inputs.callee import Callee
+from torchferry.inputs.flat import is_output
+from torchferry.inputs.prepare import Prepared, shown
+from torchferry.inputs.probe import Observed
+from torchferry.records import Finding, Location
+
+
+def notices(callee: Callee, prepared: Prepared, observed: Observed) -> Iterator[Finding]:
+    """Yield a finding for each thing that the user should know about the example."""
+    for name in prepared.from_numpy:
+        yield Finding("numpy-array-taken", Location(input_name=name), {"input": name})
+    if not prepared.tensors and any(slot.constant is not None for slot in prepared.flat.recipe.slots):
+        yield _nothing_to_feed(callee, prepared)
+        return
+    for slot in prepared.flat.recipe.slots:
+        if slot.index is None and isinstance(slot.constant, bool | int | float | str):
+            facts = {"argument": slot.name, "value": shown(slot.constant), "number": not isinstance(slot.constant, str)}
+            yield Finding("argument-fixed", Location(input_name=slot.name), facts)
+    for name, leaf in observed.outputs:
+        if isinstance(leaf, torch.Tensor) and leaf.is_complex():
+            yield Finding("complex-output", Location(op=name), {"output": name})
+        elif not is_output(leaf):
+            yield Finding("output-left-out", Location(op=name), {"output": name, "type": type(leaf).__name__, "value": shown(leaf)})
+
+
+def fixed_words(prepared: Prepared) -> Iterator[str]:
+    """Yield a line for each argument that is fixed in the file."""
+    yield from (f"{name}={value} is fixed in the file" for name, value in prepared.fixed.items())
+
+
+def failed_example(callee: Callee, prepared: Prepared) -> Finding:
+    """Return what an example was like that the model raised on."""
+    inputs = [
+        {"name": n, "dtype": str(t.dtype).removeprefix("torch."), "shape": list(t.shape), "device": t.device.type}
+        for n, t in zip(prepared.keys, prepared.tensors, strict=True)
+    ]
+    module = callee.module
+    weights = next((p for p in [*module.parameters(), *module.buffers()] if p.is_floating_point()), None) if module is not None else None
+    facts: dict[str, Any] = {"inputs": inputs}
+    if weights is not None:
+        facts |= {"dtype": str(weights.dtype).removeprefix("torch."), "device": weights.device.type}
+    return Finding("example-failed", Location(), facts)
+
+
+def _nothing_to_feed(callee: Callee, prepared: Prepared) -> Finding:
+    slot = next(s for s in prepared.flat.recipe.slots if s.constant is not None)
+    argument = slot.name.split(".")[0]
+    file, line, code = first_use(callee, argument)
+    facts = {"argument": argument, "type": type(slot.constant).__name__, "value": shown(slot.constant), "code": code}
+    return Finding("no-tensor-input", Location(file, line, input_name=argument), facts)
+
+
+def first_use(callee: Callee, argument: str) -> tuple[str | None, int | None, str]:
+    """Return the file, line and code where the model first uses an argument, as far as its source is known."""
+    function: Any = getattr(callee.module, callee.method) if callee.module is not None else callee.function
+    try:
+        function = inspect.unwrap(function)
+        lines, start = inspect.getsourcelines(function)
+        file = inspect.getsourcefile(function)
+    except (TypeError, OSError):  # no source: a builtin, a script module, a notebook cell that is gone
+        return None, None, ""
+    body = next((k + 1 for k, line in enumerate(lines) if line.rstrip().endswith(":")), 1)
+    for offset, line in enumerate(lines[body:], start=body):
+        if argument in line:
+            return file, start + offset, line.strip()
+    return file, start, lines[0].strip()

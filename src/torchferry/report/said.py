@@ -1,0 +1,58 @@
+"""What is said of the trials: how many agree, how large the worst difference is, how much is allowed and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from torchferry.records import Tolerance, Trial
+from torchferry.report.words import plural, share
+
+MOST_KINDS = 5  # ways of filling the inputs that are named in the closing block; the reports list every trial
+
+NOT_COUNTED: Mapping[str, str] = {
+    "eager-refused": "refused by the model itself",
+    "ill-conditioned": "too sensitive to rounding to be evidence",
+    "padding-only": "differing only under padding",
+    "tie-order": "differing only in the order of equal values",
+    "random": "random by design, so compared by shape and dtype",
+    "file-refused": "refused by the file",
+    "differ": "different",
+}
+
+
+def agreement(trials: tuple[Trial, ...]) -> str:
+    """Return `41 of 41 trials agree, at 12 sets of sizes; values: example, random (9), zeros; 2 refused by the model itself`."""
+    outcomes = Counter[str](t.outcome for t in trials)
+    counted = [t for t in trials if t.outcome in ("agree", "differ", "file-refused")]
+    agree = [t for t in trials if t.outcome == "agree"]
+    sizes = len({tuple(sorted(t.sizes.items())) for t in agree})
+    said = f"{len(agree)} of {plural(len(counted), 'trial')} agree" + (f", at {sizes} sets of sizes" if sizes > 1 else "")
+    rest = [f"{outcomes[o]} {words}" for o, words in NOT_COUNTED.items() if outcomes[o]]
+    return "; ".join([said, *([f"values: {_kinds(agree)}"] if agree else []), *rest])
+
+
+def _kinds(trials: list[Trial]) -> str:
+    """Return the ways in which the inputs were filled, and how often, the commonest first."""
+    values = Counter(t.values for t in trials).most_common()
+    named = [f"{name} ({n})" if n > 1 else name for name, n in values[:MOST_KINDS]]
+    more = len(values) - MOST_KINDS
+    return ", ".join(named) + (f" and {plural(more, 'other kind')}" if more > 0 else "")
+
+
+def worst(trials: tuple[Trial, ...]) -> str:
+    """Return the largest difference, against what was allowed, and the trial that showed it."""
+    counted = [t for t in trials if t.outcome in ("agree", "differ")]
+    if not counted:
+        return ""
+    far = max(counted, key=lambda t: t.worst)
+    if far.worst == 0 and far.max_abs == 0 and far.outcome == "agree":
+        return "none: equal to the last bit"
+    if far.outcome == "differ" and far.differences:
+        return f"`{far.differences[0].output}` {far.differences[0].words} (trial {far.name})"
+    return f"{far.max_abs:.2g}, {share(far.worst)} of what is allowed (trial {far.name})"
+
+
+def allowed(tolerance: Tolerance) -> str:
+    """Return how much may differ, and why that much."""
+    return f"{tolerance.atol:.2g} + {tolerance.rtol:.2g} of the value; {tolerance.because}"

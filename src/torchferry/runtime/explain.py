@@ -1,0 +1,39 @@
+"""An error of a session, explained: the file is checked in a child process, as `torchferry check` does, and the diagnoses read out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torchferry.files import workspace
+from torchferry.records import Budget, Diagnosis, Job
+
+LARGEST = 2 << 30  # a larger file is not opened a second time only to explain an error
+
+
+def explain(source: Any, feed: Mapping[str, Any] | None) -> str:
+    """Return the diagnoses of a file, and of a feed for it, in words; nothing where there are none."""
+    try:
+        return "\n".join(_line(d) for d in diagnoses(source, feed))
+    except Exception:  # an explanation that fails must not take the place of the error itself
+        return ""
+
+
+def diagnoses(source: Any, feed: Mapping[str, Any] | None) -> list[Diagnosis]:
+    """Return what is wrong with a file (a path, or its bytes), and with a feed for it."""
+    from torchferry.pipeline import run
+
+    with workspace() as folder:
+        path = Path(source) if not isinstance(source, bytes) else folder / "given.onnx"
+        if isinstance(source, bytes):
+            path.write_bytes(source)
+        if path.is_file() and path.stat().st_size > LARGEST:
+            return []
+        job = Job(onnx=path, feeds=(feed,) if feed is not None else (), workspace=folder, budget=Budget(time_limit=60))
+        return [d for d in run(job).diagnoses if d.severity == "error"]
+
+
+def _line(diagnosis: Diagnosis) -> str:
+    where = f" [{diagnosis.location}]" if diagnosis.location.line else ""
+    return f"{diagnosis.code}: {diagnosis.message}{where}\n  help: {diagnosis.help}" if diagnosis.help else f"{diagnosis.code}: {diagnosis.message}{where}"

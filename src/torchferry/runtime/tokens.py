@@ -1,0 +1,78 @@
+"""Text to token ids as a decoder's graph takes them: padded on the left, whole or refused, never empty."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from torchferry.errors import FeedError, UsageError
+
+FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.json", "vocab.txt", "tokenizer.model", "spiece.model", "merges.txt")
+
+
+def load(directory: str | Path) -> Any:
+    """Return the tokenizer of a directory, made ready; UsageError where there is none."""
+    place = Path(directory)
+    if not present(place):
+        raise UsageError(f"`{place}` has no tokenizer (no `tokenizer.json`); save one there with `tokenizer.save_pretrained({str(place)!r})`")
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(place)
+    ready(tokenizer)
+    return tokenizer
+
+
+def present(directory: Path) -> bool:
+    """Whether a directory holds the files of a tokenizer."""
+    return any((directory / name).is_file() for name in FILES)
+
+
+def ready(tokenizer: Any, *, left: bool = True) -> tuple[str, ...]:
+    """Set what generation needs and the tokenizer leaves open; return what was set, in words.
+
+    left: pad on the left, as a decoder must: the last token of every row is the one that is continued.
+    """
+    said = []
+    if tokenizer.pad_token is None and tokenizer.eos_token is not None:
+        tokenizer.pad_token = tokenizer.eos_token
+        said.append(f"the tokenizer has no pad token; its EOS token {tokenizer.eos_token!r} pads, and the attention mask hides it")
+    if left and tokenizer.padding_side != "left":
+        tokenizer.padding_side = "left"
+        said.append("padding is on the left: the last token of every row is the one that is continued")
+    if left and "token_type_ids" in tokenizer.model_input_names:
+        tokenizer.model_input_names = [n for n in tokenizer.model_input_names if n != "token_type_ids"]
+        said.append("the tokenizer no longer gives token_type_ids, which the graph does not take")
+    return tuple(said)
+
+
+def encode(tokenizer: Any, prompts: Sequence[str], *, longest: int | None = None, new_tokens: int = 0) -> dict[str, torch.Tensor]:
+    """Return `input_ids` and `attention_mask` for prompts of any lengths.
+
+    longest, new_tokens: refuse a prompt that leaves no room in the model's position table for what is to be written.
+    """
+    if not prompts:
+        raise FeedError("there is no prompt to continue")
+    rows = [tokenizer(text)["input_ids"] or _beginning(tokenizer) for text in prompts]
+    most = max(map(len, rows))
+    if longest is not None and most + new_tokens > longest:
+        raise FeedError(
+            f"the prompt is {most} tokens long; with {new_tokens} new ones that is more than the {longest} positions the model has. "
+            f"Shorten it to {max(0, longest - new_tokens)} tokens, or ask for at most {max(0, longest - most)} new ones"
+        )
+    if len(rows) > 1 and len({len(r) for r in rows}) > 1 and tokenizer.pad_token_id is None:
+        raise FeedError("prompts of different lengths need a pad token and the tokenizer has neither that nor an EOS token to stand in")
+    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+    ids = torch.tensor([[pad] * (most - len(row)) + row for row in rows])
+    mask = torch.tensor([[0] * (most - len(row)) + [1] * len(row) for row in rows])
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+def _beginning(tokenizer: Any) -> list[int]:
+    """Return what an empty prompt begins with: the token that stands before a text."""
+    for token in (tokenizer.bos_token_id, tokenizer.eos_token_id):
+        if token is not None:
+            return [token]
+    raise FeedError("the prompt is empty, and the tokenizer has no BOS or EOS token to begin with; write a word")

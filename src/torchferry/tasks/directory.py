@@ -1,0 +1,162 @@
+"""A directory that generates: graphs, config, generation config and tokenizer; written only when all of it was verified."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torchferry import api, eager
+from torchferry.errors import ExportError, UsageError
+from torchferry.files import check_writable, move_into_place, workspace
+from torchferry.progress import Event, log, tell
+from torchferry.records import Case, Trial, Verified
+from torchferry.result import Result
+from torchferry.runtime import tokens
+from torchferry.runtime.generator import RECORD
+from torchferry.tasks import prepare
+from torchferry.tasks.prepared import Part, Prepared
+
+
+def export_directory(
+    model: Any,
+    directory: str | Path,
+    *,
+    task: str | None = None,
+    tokenizer: Any = None,
+    position_ids: bool = False,
+    check: bool = True,
+    **options: Any,
+) -> Result:
+    """Export a transformers model with `generate` into a directory, and verify that it writes the same text.
+
+    task: found from the model's config when not given.
+    tokenizer: a tokenizer, or the directory of one, to be saved beside the graphs.
+    position_ids: let a decoder's graph take them as an input, where it would count them by the mask.
+    check, options: as in `torchferry.export`; they hold for each graph.
+
+    Returns the result of the last graph (of the first that failed, where one did), its trials those of the graph and of the
+    texts written. Nothing is put into `directory` unless all is verified.
+    """
+    place = Path(directory)
+    if place.exists() and not place.is_dir():
+        raise UsageError(f"`{place}` is a file; a model that generates is exported to a directory")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    check_writable(place / "model.onnx" if place.exists() else place)
+    with _in_eval(model), workspace(near=place) as folder:
+        prepared = prepare(model, task, position_ids=position_ids)
+        if prepared is None:
+            raise UsageError(f"{type(model).__name__} does not generate, so there is no task to export it for; name a file to write instead")
+        results = _graphs(prepared, folder, check, options)
+        if not results[-1].ok:
+            return results[-1]
+        _settle(prepared, folder, tokenizer, results)
+        result = _verified(prepared, folder, results[-1])
+        if not result.ok:
+            if check:
+                raise ExportError(result)
+            return replace(result, path=None)
+        place.mkdir(exist_ok=True)
+        _put(folder, place)
+    return replace(result, path=place / prepared.parts[-1].file_name)
+
+
+def _graphs(prepared: Prepared, folder: Path, check: bool, options: Mapping[str, Any]) -> list[Result]:
+    """Return the result of each graph, up to the first that could not be had."""
+    results = []
+    for part in prepared.parts:
+        tell(Event("tick", "inputs", part.file_name))
+        results.append(_graph(part, folder, check, options))
+        if not results[-1].ok:
+            break
+    return results
+
+
+def _graph(part: Part, folder: Path, check: bool, options: Mapping[str, Any]) -> Result:
+    return api.export(
+        part.model,
+        part.args,
+        folder / part.file_name,
+        input_names=part.input_names,
+        output_names=part.output_names,
+        dynamic_shapes=part.dynamic_shapes,
+        ranges={**part.ranges, **(options.get("ranges") or {})},
+        examples=[*part.examples, *(options.get("examples") or ())],
+        check=check,
+        **{name: value for name, value in options.items() if name not in ("ranges", "examples")},
+    )
+
+
+def _settle(prepared: Prepared, folder: Path, tokenizer: Any, results: list[Result]) -> None:
+    """Write everything beside the graphs."""
+    model = prepared.model
+    config = _config(model)
+    config.save_pretrained(folder)
+    if getattr(model, "generation_config", None) is not None:
+        model.generation_config.save_pretrained(folder)
+    if tokenizer is not None:
+        _save_tokenizer(tokenizer, folder, left=prepared.task == "text-generation")
+    settings: dict[str, Any] = {}
+    for result in results:
+        settings |= result.history.best.value("translate").settings
+    known = {"level", "disabled", "config"}  # what `ort.session` can be told
+    record = {"task": prepared.task, "longest": prepared.longest, "settings": {k: v for k, v in settings.items() if k in known}}
+    (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+def _config(model: Any) -> Any:
+    """Return the model's config, naming the class it was made from, as save_pretrained would."""
+    config = type(model.config).from_dict(model.config.to_dict())
+    config.architectures = [type(model).__name__]
+    return config
+
+
+def _save_tokenizer(tokenizer: Any, folder: Path, left: bool) -> None:
+    if isinstance(tokenizer, str | Path):
+        if not tokens.present(Path(tokenizer)):
+            log.warning("`%s` has no tokenizer; the exported directory has none either", tokenizer)
+            return
+        from transformers import AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained(tokenizer)
+    for words in tokens.ready(tokenizer, left=left):
+        log.info(words)
+        tell(Event("tick", "check", words))
+    tokenizer.save_pretrained(folder)
+
+
+def _verified(prepared: Prepared, folder: Path, result: Result) -> Result:
+    """Return the result with the texts that were written on the finished directory among its trials."""
+    tell(Event("begin", "verify"))
+    verified: Verified = result.history.best.value("verify")
+    trials = prepared.write(folder, verified.tolerance)
+    tell(Event("end", "verify", f"{len(trials)} texts written", ok=all(t.outcome == "agree" for t in trials)))
+    best = _with_trials(result.history.best, verified, trials)
+    return replace(result, history=replace(result.history, best=best, cases=(*result.history.cases[:-1], best)))
+
+
+def _with_trials(case: Case, verified: Verified, trials: tuple[Trial, ...]) -> Case:
+    more = replace(verified, trials=(*verified.trials, *trials))
+    return replace(case, steps=tuple(replace(s, value=more) if s.stage == "verify" else s for s in case.steps))
+
+
+@contextmanager
+def _in_eval(model: Any) -> Iterator[None]:
+    """Put the model into the mode that it generates in, for as long as the block runs."""
+    with eager.untouched(model):
+        model.eval()
+        yield
+
+
+def _put(folder: Path, place: Path) -> None:
+    """Move all files into place, graphs with their weights last: until then the old ones still fit each other."""
+    graphs = sorted(folder.glob("*.onnx"))
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and path not in graphs and path.suffix != ".data":
+            shutil.move(path, place / path.name)
+    for graph in graphs:
+        move_into_place(graph, place / graph.name)

@@ -1,0 +1,66 @@
+"""Distances between rows: cdist in torch's own two forms, pdist, hypot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+aten = torch.ops.aten
+BY_PRODUCT_ABOVE = 25  # rows; from there on torch itself takes the form with a matrix product
+
+
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: int | None = None) -> Tensor:
+    """Return the p-norm distance of every row of x1 to every row of x2."""
+    many = any(isinstance(n, int) and n > BY_PRODUCT_ABOVE for n in (x1.shape[-2], x2.shape[-2]))
+    if p == 2.0 and (compute_mode == 1 or (many and compute_mode != 2)):
+        return _by_product(x1, x2)
+    apart = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    return _norm(apart, p)
+
+
+def pdist(self: Tensor, p: float = 2.0) -> Tensor:
+    """Return the distances of all pairs of rows, each pair once."""
+    rows, columns = torch.triu_indices(self.shape[0], self.shape[0], 1)
+    return _norm(self.index_select(0, rows) - self.index_select(0, columns), p)
+
+
+def _norm(apart: Tensor, p: float) -> Tensor:
+    size = apart.abs()
+    if p == 0:
+        return (size != 0).sum(-1).to(apart.dtype)
+    if p == 1:
+        return size.sum(-1)
+    if p == 2:
+        return (apart * apart).sum(-1).sqrt()
+    if p == float("inf"):
+        return size.amax(-1)
+    return size.pow(p).sum(-1).pow(1.0 / p)
+
+
+def _by_product(x1: Tensor, x2: Tensor) -> Tensor:
+    """Return the square root of |a|^2 - 2 ab + |b|^2, the form whose rounding the eager model has too."""
+    square1, square2 = x1.pow(2).sum(-1, keepdim=True), x2.pow(2).sum(-1, keepdim=True)
+    left = torch.cat([x1.mul(-2), square1, torch.ones_like(square1)], -1)
+    right = torch.cat([x2, torch.ones_like(square2), square2], -1)
+    return left.matmul(right.transpose(-2, -1)).clamp_min(0).sqrt()
+
+
+def hypot(self: Tensor, other: Tensor) -> Tensor:
+    """Return sqrt(a*a + b*b) without overflow in between."""
+    a, b = self.abs(), other.abs()
+    large, small = torch.maximum(a, b), torch.minimum(a, b)
+    ratio = small / torch.where(large == 0, 1.0, large)
+    result = large * (1 + ratio * ratio).sqrt()
+    return torch.where(a.isinf() | b.isinf(), torch.inf, result)
+
+
+DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
+    aten.cdist.default: cdist,
+    aten._cdist_forward.default: cdist,
+    aten.pdist.default: pdist,
+    aten._pdist_forward.default: pdist,
+    aten.hypot.default: hypot,
+}

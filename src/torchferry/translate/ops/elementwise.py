@@ -1,0 +1,100 @@
+"""Elementwise operators that torch.onnx lacks: signs and NaNs as torch has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+aten = torch.ops.aten
+
+
+def _signed(x: Tensor) -> Tensor:
+    """Whether the sign bit is set, -0.0 included: its reciprocal is negative."""
+    return (x < 0) | ((x == 0) & (x.reciprocal() < 0)) if x.is_floating_point() else x < 0
+
+
+def copysign(self: Tensor, other: Tensor) -> Tensor:
+    """Return the size of one with the sign of the other."""
+    size = (self if self.is_floating_point() else self.to(torch.get_default_dtype())).abs()
+    return torch.where(_signed(other), -size, size)
+
+
+def copysign_scalar(self: Tensor, other: float) -> Tensor:
+    """Return the size of a tensor with the sign of a number."""
+    size = (self if self.is_floating_point() else self.to(torch.get_default_dtype())).abs()
+    return -size if str(float(other)).startswith("-") else size.clone()
+
+
+def fmax(self: Tensor, other: Tensor) -> Tensor:
+    """Return the larger; a NaN loses against a number."""
+    return torch.where(self.isnan() | (other >= self), torch.where(other.isnan(), self, other), self)
+
+
+def fmin(self: Tensor, other: Tensor) -> Tensor:
+    """Return the smaller; a NaN loses against a number."""
+    return torch.where(self.isnan() | (other <= self), torch.where(other.isnan(), self, other), self)
+
+
+def frexp(self: Tensor) -> tuple[Tensor, Tensor]:
+    """Return mantissa in [0.5, 1) and exponent: the logarithm's guess, put right by exact halvings."""
+    size = self.abs()
+    odd = (size == 0) | size.isinf() | size.isnan()
+    tiny = size < 1e-30
+    scaled = torch.where(tiny, size * 2.0**64, size)
+    safe = torch.where(odd, 1.0, scaled)
+    guess = safe.log2().floor() + 1
+    half = (guess * 0.5).floor()
+    mantissa = safe * torch.exp2(-half) * torch.exp2(half - guess)
+    up, down = mantissa >= 1, mantissa < 0.5
+    mantissa = torch.where(up, mantissa * 0.5, torch.where(down, mantissa * 2, mantissa))
+    exponent = guess + up.to(self.dtype) - down.to(self.dtype) - torch.where(tiny, 64.0, 0.0).to(self.dtype)
+    mantissa = torch.where(self < 0, -mantissa, mantissa)
+    return torch.where(odd, self, mantissa), torch.where(odd, 0.0, exponent).to(torch.int32)
+
+
+def heaviside(self: Tensor, values: Tensor) -> Tensor:
+    """Return 0, `values` or 1 by the sign; NaN stays as torch leaves it: it is not less than 0 and not 0."""
+    zero, one = torch.zeros_like(self), torch.ones_like(self)
+    return torch.where(self == 0, values, torch.where(self < 0, zero, one))
+
+
+def nextafter(self: Tensor, other: Tensor) -> Tensor:
+    """Return the neighbour of a number in a direction, by adding half a unit in its last place."""
+    tiny = torch.finfo(self.dtype).smallest_normal * torch.finfo(self.dtype).eps  # the smallest denormal
+    mantissa, exponent = frexp(self)
+    digits = {torch.float32: 24, torch.float64: 53, torch.float16: 11, torch.bfloat16: 8}[self.dtype]
+    lowest = {torch.float32: -149, torch.float64: -1074, torch.float16: -24, torch.bfloat16: -133}[self.dtype]
+    up = other > self
+    power_of_two = mantissa.abs() == 0.5
+    inward = power_of_two & (up == (self < 0)) & (self != 0)
+    unit = (exponent - digits - inward.to(torch.int32)).clamp_min(lowest).to(self.dtype)
+    half = (unit * 0.5).floor()
+    step = torch.exp2(half) * torch.exp2(unit - half)
+    moved = torch.where(up, self + step, self - step)
+    moved = torch.where(self == 0, torch.where(up, tiny, -tiny), moved)
+    result = torch.where(other == self, other, moved)
+    return torch.where(self.isnan() | other.isnan(), torch.nan, result)
+
+
+def aminmax(self: Tensor, *, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """Return the smallest and the largest."""
+    axes = list(range(self.dim())) if dim is None else [dim]
+    if self.dim() == 0:
+        shape = [1] * 0
+        return self.reshape(shape).clone(), self.reshape(shape).clone()
+    return self.amin(axes, keepdim), self.amax(axes, keepdim)
+
+
+DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
+    aten.copysign.Tensor: copysign,
+    aten.copysign.Scalar: copysign_scalar,
+    aten.fmax.default: fmax,
+    aten.fmin.default: fmin,
+    aten.frexp.Tensor: frexp,
+    aten.heaviside.default: heaviside,
+    aten.nextafter.default: nextafter,
+    aten.aminmax.default: aminmax,
+}

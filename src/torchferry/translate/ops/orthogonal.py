@@ -1,0 +1,263 @@
+"""Orthogonal factorisations: QR by Householder reflections (LAPACK's signs), eigh and SVD by Jacobi rotations, pinv, exp.
+
+A Jacobi step rotates n/2 disjoint pairs at once (the pairings of a round-robin tournament), so a sweep is n - 1 steps.
+Ten sweeps reach rounding error: about 1e-6 of the largest value in float32. Signs of singular and eigenvectors are free,
+and may differ from LAPACK's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torchferry.translate.ops.elimination import column, diagonal, row
+from torchferry.translate.ops.loop import repeat
+
+aten = torch.ops.aten
+SWEEPS = 10
+
+
+def _reflections(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return R above the reflectors (LAPACK's geqrf), their weights tau, and Q in full."""
+    rows, steps = a.shape[-2], torch.sym_min(a.shape[-2], a.shape[-1])
+    q = torch.eye(rows, dtype=a.dtype).expand(*a.shape[:-2], rows, rows).clone()
+    tau = torch.zeros(*a.shape[:-2], steps, dtype=a.dtype)
+
+    def step(k: Tensor, m: Tensor, tau: Tensor, q: Tensor) -> list[Tensor]:
+        places, across = torch.arange(m.shape[-2]).unsqueeze(-1), torch.arange(m.shape[-1])
+        zero = torch.zeros((), dtype=m.dtype)
+        x = torch.where(places >= k, column(m, k), zero)
+        below = torch.where(places > k, x, zero)
+        alpha = row(x, k)
+        flat = (below * below).sum((-2, -1), keepdim=True) == 0
+        norm = (x * x).sum((-2, -1), keepdim=True).sqrt()
+        beta = torch.where(alpha < 0, norm, -norm)
+        safe = torch.where(flat, torch.ones_like(beta), beta)
+        weight = torch.where(flat, zero, (beta - alpha) / safe)
+        v = below / torch.where(flat, torch.ones_like(beta), alpha - beta)
+        v = torch.where(places == k, torch.ones_like(v), v)
+        m2 = m - weight * v * v.mT.matmul(m)
+        m2 = torch.where((across == k) & (places > k), v, torch.where(across < k, m, m2))
+        tau = torch.where(torch.arange(tau.shape[-1]) == k, weight.squeeze(-1), tau)
+        return [m2, tau, q - weight * q.matmul(v) * v.mT]
+
+    packed, tau, q = repeat(steps, [a.clone(), tau, q], step)
+    return packed, tau, q
+
+
+def qr(a: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
+    """Return Q and R."""
+    packed, _, q = _reflections(a)
+    if mode == "complete":
+        return q, packed.triu()
+    short = torch.sym_min(a.shape[-2], a.shape[-1])
+    r = packed.narrow(-2, 0, short).triu()
+    return (torch.zeros(0, dtype=a.dtype), r) if mode == "r" else (q.narrow(-1, 0, short), r)
+
+
+def qr_old(self: Tensor, some: bool = True) -> tuple[Tensor, Tensor]:
+    """Return torch.qr."""
+    return qr(self, "reduced" if some else "complete")
+
+
+def geqrf(a: Tensor) -> tuple[Tensor, Tensor]:
+    """Return R above the reflectors, and their weights."""
+    return _reflections(a)[:2]
+
+
+def _product(packed: Tensor, tau: Tensor) -> Tensor:
+    """Return the product of reflections in full."""
+    rows = packed.shape[-2]
+    q = torch.eye(rows, dtype=packed.dtype).expand(*packed.shape[:-2], rows, rows).clone()
+
+    def step(k: Tensor, q: Tensor, packed: Tensor, tau: Tensor) -> list[Tensor]:
+        places = torch.arange(packed.shape[-2]).unsqueeze(-1)
+        v = torch.where(places > k, column(packed, k), torch.zeros((), dtype=q.dtype))
+        v = torch.where(places == k, torch.ones_like(v), v)
+        return [q - column(tau.unsqueeze(-2), k) * q.matmul(v) * v.mT, packed, tau]
+
+    return repeat(tau.shape[-1], [q, packed.clone(), tau.clone()], step)[0]
+
+
+def householder_product(packed: Tensor, tau: Tensor) -> Tensor:
+    """Return the first columns of the product of reflections."""
+    return _product(packed, tau).narrow(-1, 0, packed.shape[-1])
+
+
+def ormqr(packed: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
+    """Return the product of reflections times a matrix."""
+    q = _product(packed, tau)
+    q = q.mT if transpose else q
+    return q.matmul(other) if left else other.matmul(q)
+
+
+def _rotate(gram: Tensor, k: Tensor) -> Tensor:
+    """Return the rotations that make a symmetric matrix zero at all pairs of round k."""
+    size = gram.shape[-1]
+    places, rounds = torch.arange(size), size - 1
+    partner = torch.remainder(2 * k - places, rounds)
+    partner = torch.where(places == rounds, torch.remainder(k, rounds), torch.where(partner == places, rounds, partner))
+    pairs = (places.unsqueeze(-1) == partner).mT  # pairs[i, j]: j is i's partner
+    own = diagonal(gram)
+    other = own.gather(-1, partner.expand_as(own))
+    across = torch.where(pairs, gram, torch.zeros((), dtype=gram.dtype)).sum(-1)
+    first = places < partner
+    apart = torch.where(first, other - own, own - other)
+    still = across == 0
+    ratio = apart / torch.where(still, torch.ones_like(across), 2 * across)
+    tangent = torch.where(ratio < 0, -1.0, 1.0).to(gram.dtype) / (ratio.abs() + (1 + ratio * ratio).sqrt())
+    tangent = torch.where(still, torch.zeros_like(tangent), tangent)
+    cosine = 1 / (1 + tangent * tangent).sqrt()
+    sine = torch.where(first, tangent, -tangent) * cosine
+    return torch.diag_embed(cosine) + torch.where(pairs, sine.unsqueeze(-1), torch.zeros((), dtype=gram.dtype))
+
+
+def _even(size: Any) -> Any:
+    """Return how many columns make the number of players even, and at least two."""
+    return size % 2 if not isinstance(size, int) or size > 1 else 2 - size
+
+
+def eigh(a: Tensor, UPLO: str = "L", compute_v: bool = True) -> tuple[Tensor, Tensor]:
+    """Return eigenvalues in rising order, and eigenvectors as columns."""
+    size = a.shape[-1]
+    lower = a if UPLO == "L" else a.mT
+    symmetric = lower.tril() + lower.tril(-1).mT
+    extra = _even(size)
+    padded = torch.nn.functional.pad(symmetric, (0, extra, 0, extra))
+    players = padded.shape[-1]
+    vectors = torch.eye(players, dtype=a.dtype).expand_as(padded).clone()
+
+    def step(k: Tensor, m: Tensor, v: Tensor) -> list[Tensor]:
+        turn = _rotate(m, k)
+        return [turn.mT.matmul(m).matmul(turn), v.matmul(turn)]
+
+    m, v = repeat(SWEEPS * (players - 1), [padded.clone(), vectors], step)
+    values = diagonal(m).narrow(-1, 0, size)
+    ordered, order = torch.topk(values, size, -1, False, True)
+    v = v.narrow(-1, 0, size).narrow(-2, 0, size)
+    return ordered, v.gather(-1, order.unsqueeze(-2).expand_as(v))
+
+
+def eigvalsh(a: Tensor, UPLO: str = "L") -> Tensor:
+    """Return eigenvalues in rising order."""
+    return eigh(a, UPLO)[0]
+
+
+def linalg_eigh(a: Tensor, UPLO: str = "L") -> tuple[Tensor, Tensor]:
+    """Return eigenvalues and eigenvectors."""
+    return eigh(a, UPLO)
+
+
+def svd(a: Tensor, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None) -> tuple[Tensor, ...]:
+    """Return U, S and V transposed, the singular values falling."""
+    wide = bool(a.shape[-2] < a.shape[-1])
+    tall = a.mT if wide else a
+    left, values, right = _tall_svd(tall)
+    if full_matrices:
+        complete = qr(left, "complete")[0]
+        left = torch.cat([left, complete.narrow(-1, tall.shape[-1], tall.shape[-2] - tall.shape[-1])], -1)
+    u, v = (right, left) if wide else (left, right)
+    return u, values, v.mT
+
+
+def _tall_svd(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return U, S and V of a matrix with at least as many rows as columns: rotate its columns until they are orthogonal."""
+    size = a.shape[-1]
+    padded = torch.nn.functional.pad(a, (0, _even(size)))
+    players = padded.shape[-1]
+    vectors = torch.eye(players, dtype=a.dtype).expand(*a.shape[:-2], players, players).clone()
+
+    def step(k: Tensor, m: Tensor, v: Tensor) -> list[Tensor]:
+        turn = _rotate(m.mT.matmul(m), k)
+        return [m.matmul(turn), v.matmul(turn)]
+
+    m, v = repeat(SWEEPS * (players - 1), [padded.clone(), vectors], step)
+    m, v = m.narrow(-1, 0, size), v.narrow(-1, 0, size).narrow(-2, 0, size)
+    lengths = (m * m).sum(-2).sqrt()
+    values, order = torch.topk(lengths, size, -1, True, True)
+    m = m.gather(-1, order.unsqueeze(-2).expand_as(m))
+    u = m / torch.where(values == 0, torch.ones_like(values), values).unsqueeze(-2)
+    return u, values, v.gather(-1, order.unsqueeze(-2).expand_as(v))
+
+
+def linalg_svd(a: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> tuple[Tensor, ...]:
+    """Return torch.linalg.svd."""
+    return svd(a, full_matrices)
+
+
+def svd_old(self: Tensor, some: bool = True, compute_uv: bool = True) -> tuple[Tensor, ...]:
+    """Return torch.svd, whose V is not transposed."""
+    u, s, vh = svd(self, not some)
+    return u, s, vh.mT
+
+
+def svdvals(a: Tensor, *, driver: str | None = None) -> Tensor:
+    """Return the singular values, falling."""
+    return svd(a)[1]
+
+
+def pinv(a: Tensor, *, atol: Tensor | None = None, rtol: Tensor | None = None, hermitian: bool = False) -> Tensor:
+    """Return the pseudo-inverse: singular values below the tolerance count as zero."""
+    if a.numel() == 0:
+        return a.mT.clone()
+    if hermitian:
+        values, vectors = eigh(a)
+        u, s, vh = vectors * torch.where(values < 0, -1.0, 1.0).to(a.dtype).unsqueeze(-2), values.abs(), vectors.mT
+    else:
+        u, s, vh = svd(a)
+    largest = s.amax(-1, keepdim=True)
+    default = max(a.shape[-2], a.shape[-1]) * torch.finfo(a.dtype).eps
+    if rtol is None:
+        rtol = torch.full((), default if atol is None else 0.0, dtype=a.dtype)
+    if atol is None:
+        atol = torch.zeros((), dtype=a.dtype)
+    least = torch.maximum(atol.to(a.dtype).unsqueeze(-1), rtol.to(a.dtype).unsqueeze(-1) * largest)
+    inverted = torch.where(s > least, 1 / s, torch.zeros_like(s))
+    return vh.mT.matmul(inverted.unsqueeze(-1) * u.mT)
+
+
+def pinv_float(a: Tensor, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Tensor:
+    """Return the pseudo-inverse for tolerances given as numbers."""
+    tolerances = {n: torch.full((), v, dtype=a.dtype) for n, v in (("atol", atol), ("rtol", rtol)) if v is not None}
+    return pinv(a, **tolerances, hermitian=hermitian)
+
+
+def matrix_exp(a: Tensor) -> Tensor:
+    """Return the exponential: the Taylor sum of the matrix halved until it is small, squared back as often."""
+    if a.numel() == 0:
+        return a.clone()
+    size = a.abs().sum(-2).amax(-1)
+    halvings = (size.clamp_min(1e-30).log2().ceil() + 1).clamp(0, 40)
+    x = a * torch.exp2(-halvings).unsqueeze(-1).unsqueeze(-1)
+    one = torch.eye(a.shape[-1], dtype=a.dtype)
+    total = one.expand_as(x)
+    for degree in range(14 if a.dtype == torch.float64 else 9, 0, -1):
+        total = one + x.matmul(total) / degree
+
+    def step(k: Tensor, m: Tensor, left: Tensor) -> list[Tensor]:
+        return [torch.where((k < left).unsqueeze(-1).unsqueeze(-1), m.matmul(m), m), left]
+
+    return repeat(40, [total, halvings], step)[0]
+
+
+DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
+    aten.linalg_qr.default: qr,
+    aten.qr.default: qr_old,
+    aten.geqrf.default: geqrf,
+    aten.linalg_householder_product.default: householder_product,
+    aten.orgqr.default: householder_product,
+    aten.ormqr.default: ormqr,
+    aten._linalg_eigh.default: eigh,
+    aten.linalg_eigh.default: linalg_eigh,
+    aten.linalg_eigvalsh.default: eigvalsh,
+    aten._linalg_svd.default: svd,
+    aten.linalg_svd.default: linalg_svd,
+    aten.svd.default: svd_old,
+    aten.linalg_svdvals.default: svdvals,
+    aten.linalg_pinv.atol_rtol_tensor: pinv,
+    aten.linalg_pinv.atol_rtol_float: pinv_float,
+    aten.linalg_matrix_exp.default: matrix_exp,
+}

@@ -1,0 +1,104 @@
+"""Crashes, hangs and Ctrl-C: each ends with words and an exit code, and nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from commands import command, environment, run
+
+from torchferry.cli.supervise import Ending, as_result, is_users
+from torchferry.report import render
+
+
+def _left(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.iterdir() if p.name not in ("models.py", "__pycache__"))
+
+
+def test_a_crash_ends_as_a_diagnosis_at_the_users_line(here: Path) -> None:
+    ended = run("export", "models.py:crash", "-o", "m.onnx", "--format", "json", cwd=here)
+    assert ended.returncode == 3
+    (problem,) = json.loads(ended.stdout)["problems"]
+    assert "SIGSEGV" in problem["message"]
+    assert problem["title"] == "the process died in inputs"
+    assert problem["place"]["source"].strip() == "return ctypes.string_at(0)"
+    assert _left(here) == []
+
+
+def test_a_hang_in_native_code_ends_at_the_time_limit(here: Path) -> None:
+    ended = run("export", "models.py:hang", "-o", "m.onnx", "--time-limit", "10", cwd=here)
+    assert ended.returncode == 3
+    assert "nothing happened for 10 s in inputs" in ended.stdout
+    assert "a deadlock in native code" in ended.stdout
+    assert _left(here) == []
+
+
+def _started(here: Path) -> subprocess.Popen[str]:
+    """Start an export over an older file, and return once it is in the middle of its work."""
+    (here / "m.onnx").write_text("an older file")
+    words = command("export", "torchferry.demo:mlp", "-o", "m.onnx")
+    child = subprocess.Popen(words, cwd=here, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert child.stderr is not None
+    while "inputs" not in child.stderr.readline():
+        assert child.poll() is None
+    return child
+
+
+def _descendants(folder: Path) -> list[str]:
+    """Return the processes that still work in a folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.readlink(process / "cwd") == str(folder.resolve()) and process.name != str(os.getpid()):
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="looks for left processes in /proc")
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_a_stopped_command_leaves_the_old_file_and_nothing_else(sent: signal.Signals, code: int, here: Path) -> None:
+    child = _started(here)
+    child.send_signal(sent)
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == code
+    assert out == ""
+    assert "Traceback" not in err
+    deadline = time.monotonic() + 30  # after SIGKILL nobody waits: the child notices by itself that its parent is gone
+    while (_descendants(here) or _left(here) != ["m.onnx"]) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert _descendants(here) == []
+    assert _left(here) == ["m.onnx"]
+    assert (here / "m.onnx").read_text() == "an older file"
+
+
+def test_the_whole_command_can_be_run_in_one_process(here: Path) -> None:
+    ended = run("export", "models.py:crash", "-o", "m.onnx", cwd=here, TORCHFERRY_SUPERVISE="0")
+    assert ended.returncode == -signal.SIGSEGV
+
+
+@pytest.mark.parametrize(
+    ("ending", "words"),
+    [
+        (Ending(None, "capture", "SIGSEGV"), "the process died in capture"),
+        (Ending(None, "verify", "SIGKILL"), "ran out of memory"),
+        (Ending(None, "load", "SIGABRT", 2.5), "nothing happened for 2.5 s in load"),
+    ],
+)
+def test_each_ending_has_its_words(ending: Ending, words: str) -> None:
+    written = render(as_result(ending, "export"), "text")
+    assert words in written
+    assert "the work broke off" in written
+
+
+def test_a_users_file_is_told_from_a_library() -> None:
+    assert is_users("/home/somebody/model.py")
+    assert not is_users(json.__file__)
+    assert not is_users("/x/site-packages/torch/nn/functional.py")
+    assert not is_users("<frozen runpy>")

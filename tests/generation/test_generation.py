@@ -1,0 +1,125 @@
+"""Generation on onnxruntime beside the eager model's, by the same `generate`."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from torchferry.errors import FeedError, UsageError
+from torchferry.runtime.generation import CausalLM
+
+PADDED = {
+    "input_ids": torch.tensor([[0, 0, 0, 40, 41], [7, 8, 9, 10, 11], [0, 0, 60, 61, 62]]),
+    "attention_mask": torch.tensor([[0, 0, 0, 1, 1], [1, 1, 1, 1, 1], [0, 0, 1, 1, 1]]),
+}
+
+
+def both(model: Any, runtime: Any, **options: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    written = []
+    for writer in (model, runtime):
+        torch.manual_seed(5)
+        written.append(writer.generate(**{k: v.clone() for k, v in PADDED.items()}, max_new_tokens=24, **options))
+    return written[0], written[1]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"use_cache": False},
+        {"num_beams": 3},
+        {"num_beams": 4, "num_return_sequences": 2, "length_penalty": 0.5},
+        {"do_sample": True, "temperature": 1.2, "top_k": 20},
+        {"do_sample": True, "num_return_sequences": 3},
+        {"repetition_penalty": 1.3, "no_repeat_ngram_size": 2},
+    ],
+    ids=["greedy", "no-cache", "beams", "beams-returned", "sampled", "samples-returned", "penalties"],
+)
+def test_the_same_tokens_are_written_as_by_the_eager_model(model: Any, runtime: Any, options: dict[str, Any]) -> None:
+    wanted, got = both(model, runtime, do_sample=options.pop("do_sample", False), **options)
+    assert torch.equal(wanted, got)
+    assert len(set(wanted[0, 5:].tolist())) > 4, "a model that repeats itself shows nothing"
+
+
+def test_the_cache_is_used_and_never_copied(runtime: Any) -> None:
+    first = runtime(**PADDED, use_cache=True)
+    keys = first.past_key_values.layers[0].keys
+    assert keys.shape[2] == 5
+    ids, mask = torch.tensor([[3], [4], [5]]), torch.cat([PADDED["attention_mask"], torch.ones(3, 1, dtype=torch.long)], 1)
+    second = runtime(input_ids=ids, attention_mask=mask, past_key_values=first.past_key_values, use_cache=True)
+    assert second.past_key_values is first.past_key_values
+    assert second.logits.shape[1] == 1
+    whole = runtime(input_ids=torch.cat([PADDED["input_ids"], ids], 1), attention_mask=mask)
+    assert torch.allclose(second.logits[:, -1], whole.logits[:, -1], atol=1e-4)
+
+
+def test_a_conversation_can_go_on_from_its_cache(model: Any, runtime: Any) -> None:
+    ids = torch.tensor([[7, 8, 9]])
+    begun = runtime.generate(input_ids=ids, max_new_tokens=5, do_sample=False, return_dict_in_generate=True)
+    more = torch.cat([begun.sequences, torch.tensor([[12, 13]])], 1)
+    went_on = runtime.generate(input_ids=more, past_key_values=begun.past_key_values, max_new_tokens=6, do_sample=False)
+    assert torch.equal(went_on, model.generate(input_ids=more, max_new_tokens=6, do_sample=False))
+
+
+def test_logits_are_those_of_the_eager_model_at_every_valid_position(model: Any, runtime: Any) -> None:
+    with torch.no_grad():
+        positions = (PADDED["attention_mask"].cumsum(-1) - 1).clamp(min=0)
+        wanted = model(**PADDED, position_ids=positions).logits
+    valid = PADDED["attention_mask"].bool()
+    np.testing.assert_allclose(runtime(**PADDED).logits[valid].numpy(), wanted[valid].numpy(), rtol=1e-3, atol=1e-4)
+
+
+def test_transformers_pipeline_takes_it_without_a_complaint(runtime: Any, exported: Path, caplog: pytest.LogCaptureFixture) -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(exported)
+    transformers.utils.logging.enable_propagation()
+    write = transformers.pipeline("text-generation", model=runtime, tokenizer=tokenizer)
+    one = write("hello there", max_new_tokens=5, do_sample=False)[0]["generated_text"]
+    assert one.startswith("hello there")
+    assert not [r for r in caplog.records if "not supported" in r.getMessage()]
+    several = write(["hello", "the cat sat on the mat"], max_new_tokens=5, do_sample=False, batch_size=2)
+    assert several[0][0]["generated_text"] == write("hello", max_new_tokens=5, do_sample=False)[0]["generated_text"]
+
+
+def test_int32_ids_and_masks_are_taken(runtime: Any) -> None:
+    narrow = {name: tensor.int() for name, tensor in PADDED.items()}
+    assert torch.equal(runtime(**narrow).logits, runtime(**PADDED).logits)
+
+
+@pytest.mark.parametrize(
+    ("feeds", "says"),
+    [
+        ({"input_ids": torch.zeros((1, 0), dtype=torch.long)}, "prompt is empty"),
+        ({"input_ids": torch.zeros((1, 49), dtype=torch.long)}, "49 tokens long and the model has positions for 48"),
+        ({"input_ids": torch.zeros(3, dtype=torch.long)}, r"must be \(batch, length\)"),
+        ({"input_ids": torch.zeros((1, 3))}, "whole numbers"),
+        ({"input_ids": torch.ones((1, 3), dtype=torch.long), "attention_mask": torch.ones((1, 2))}, r"must be \(1, 3\)"),
+        ({"input_ids": torch.ones((1, 3), dtype=torch.long), "token_type_ids": torch.zeros((1, 3))}, "return_token_type_ids=False"),
+        ({"input_ids": torch.ones((1, 3), dtype=torch.long), "output_attentions": True}, "without `output_attentions`"),
+        ({"inputs_embeds": torch.ones((1, 3, 32))}, "input_ids"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_the_graph_cannot_take_is_refused_in_words(runtime: Any, feeds: dict[str, Any], says: str) -> None:
+    with pytest.raises(FeedError, match=says):
+        runtime(**feeds)
+
+
+def test_a_directory_without_a_model_is_refused_in_words(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has no `model.onnx` and no `config.json`"):
+        CausalLM.from_pretrained(tmp_path)
+
+
+def test_the_model_says_that_it_is_on_the_cpu(runtime: Any) -> None:
+    assert runtime.to("cpu") is runtime
+    with pytest.raises(UsageError, match="runs on the CPU"):
+        runtime.to("cuda")
+
+
+def test_forward_takes_what_generate_may_pass() -> None:
+    assert {"input_ids", "attention_mask", "past_key_values", "position_ids", "use_cache"} <= set(inspect.signature(CausalLM.forward).parameters)
