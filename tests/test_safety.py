@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import torch._dynamo  # replaces torch.manual_seed once, when it is first imported
 from torch import nn
 
 import torchferry
@@ -89,6 +90,18 @@ def test_the_model_and_the_generators_are_as_before(tmp_path: Path, make: type[K
     after = fingerprint(model)
     assert [k for k in before if not same(before[k], after[k])] == []
     assert patched_globals() == globals_before
+
+
+def test_a_bound_method_s_model_is_as_before(tmp_path: Path) -> None:
+    class Encoder(Keeper):
+        def encode(self, x: torch.Tensor) -> torch.Tensor:
+            return self.forward(x) * 2
+
+    model = Encoder().eval()
+    before = fingerprint(model)
+    assert torchferry.export(model.encode, (torch.ones(3, 4),), tmp_path / "m.onnx", check=False).diagnoses is not None
+    after = fingerprint(model)
+    assert [k for k in before if not same(before[k], after[k])] == []
 
 
 def test_a_model_survives_ctrl_c_at_any_stage_and_the_old_file_stays(tmp_path: Path) -> None:

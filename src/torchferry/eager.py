@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import functools
 import random
+import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -75,17 +77,14 @@ def untouched_rng() -> Iterator[None]:
 
 
 @contextmanager
-def untouched(module: Any) -> Iterator[None]:
-    """Give back a module's modes, buffers, attributes, hooks and requires_grad, and the generators, as they were."""
-    if not isinstance(module, torch.nn.Module):
-        with untouched_rng():
-            yield
-        return
+def untouched(model: Any) -> Iterator[None]:
+    """Give back a model's modes, buffers, attributes, hooks and requires_grad, and the generators, as they were."""
+    modules = list({id(m): m for root in _behind(model) for m in root.modules()}.values())
     # _parameters, _buffers, _modules, hooks and plain attributes all live in __dict__; the dicts in it are copied one
     # level deep, as are lists, so that what forward appends or caches goes away again
-    attributes = [(m, {k: copy.copy(v) if isinstance(v, dict | list) else v for k, v in vars(m).items()}) for m in module.modules()]
-    requires = [(p, p.requires_grad) for p in module.parameters()]
-    buffers = [(b, b._version, b.detach().clone()) for b in module.buffers() if not b.is_meta and not b.is_inference()]
+    attributes = [(m, {k: copy.copy(v) if isinstance(v, dict | list) else v for k, v in vars(m).items()}) for m in modules]
+    parameters = [(p, p.requires_grad) for m in modules for p in m.parameters(recurse=False)]
+    buffers = [(b, b._version, b.detach().clone()) for m in modules for b in m.buffers(recurse=False) if _can_be_written(b)]
     try:
         with untouched_rng():
             yield
@@ -93,9 +92,25 @@ def untouched(module: Any) -> Iterator[None]:
         for owner, saved in attributes:
             vars(owner).clear()
             vars(owner).update(saved)
-        for parameter, flag in requires:
+        for parameter, flag in parameters:
             parameter.requires_grad_(flag)
         for buffer, version, value in buffers:
             if buffer._version != version:
                 with torch.no_grad():
                     buffer.copy_(value)
+
+
+def _can_be_written(buffer: torch.Tensor) -> bool:
+    return not buffer.is_meta and not buffer.is_inference()
+
+
+def _behind(model: Any) -> list[torch.nn.Module]:
+    """Return the modules that a call of `model` may touch: itself, its owner, or what a function closes over."""
+    if isinstance(model, torch.nn.Module):
+        return [model] if not isinstance(model, torch.jit.ScriptModule) else []  # a script module keeps its state in C++
+    if isinstance(model, functools.partial):
+        return [m for part in (model.func, *model.args, *model.keywords.values()) for m in _behind(part)]
+    if isinstance(owner := getattr(model, "__self__", None), torch.nn.Module):
+        return _behind(owner)
+    cells = [c.cell_contents for c in getattr(model, "__closure__", None) or () if c != types.CellType()]
+    return [m for c in cells if isinstance(c, torch.nn.Module) for m in _behind(c)]

@@ -36,17 +36,27 @@ def heal(job: Job, allow: Safety | None = "safe") -> History:
     """Return the job's history: run it, then try the repairs on offer, keeping each one that is proven better."""
     from torchferry.repair import judge, next_repair
 
-    case = run(job)
+    case = run(_in_own_folder(job, job, 0))
     history = History(cases=(case,), best=case)
-    for _ in range(MOST_REPAIRS if allow else 0):
+    for number in range(1, 1 + (MOST_REPAIRS if allow else 0)):
         offer = next_repair(history, allow)
         if offer is None:
             break
         diagnosis, repair = offer
         tell(Event("repair", repair.edit.stage, f"{repair.code}: {repair.title}"))
-        mended = run(history.best.job.plus(repair.edit), _still_true(history.best, repair.edit.stage))
+        edited = _in_own_folder(history.best.job.plus(repair.edit), job, number)
+        mended = run(edited, _still_true(history.best, repair.edit.stage))
         history = judge(history, diagnosis, repair, mended)
     return history
+
+
+def _in_own_folder(job: Job, whole: Job, number: int) -> Job:
+    """Return the job with a folder of its own in the workspace: a repair that is rejected must not leave its file behind."""
+    if whole.workspace is None:
+        return job
+    folder = whole.workspace / str(number)
+    folder.mkdir(exist_ok=True)
+    return replace(job, workspace=folder)
 
 
 def _answer(stage: Stage, case: Case) -> Step:

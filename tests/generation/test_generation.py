@@ -101,7 +101,8 @@ def test_int32_ids_and_masks_are_taken(runtime: Any) -> None:
         ({"input_ids": torch.ones((1, 3), dtype=torch.long), "attention_mask": torch.ones((1, 2))}, r"must be \(1, 3\)"),
         ({"input_ids": torch.ones((1, 3), dtype=torch.long), "token_type_ids": torch.zeros((1, 3))}, "return_token_type_ids=False"),
         ({"input_ids": torch.ones((1, 3), dtype=torch.long), "output_attentions": True}, "without `output_attentions`"),
-        ({"inputs_embeds": torch.ones((1, 3, 32))}, "input_ids"),
+        ({"inputs_embeds": torch.ones((1, 3, 32))}, "without `inputs_embeds`"),
+        ({}, "takes `input_ids`"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -23,7 +23,8 @@ def _browse(*options: str) -> str:
 
 
 def test_the_page_shows_its_parts_and_does_not_overflow(tmp_path: Path) -> None:
-    measure = "<script>document.title = [document.documentElement.scrollWidth, innerWidth, document.querySelectorAll('circle').length]</script>"
+    facts = "document.documentElement.scrollWidth, innerWidth, document.querySelectorAll('circle').length"
+    measure = f"<script>document.title = [{facts}]</script>"
     page = tmp_path / "report.html"
     page.write_text(render(STORIES["different-file"](), "html").replace("</body>", measure + "</body>"), encoding="utf-8")
     shown = _browse("--window-size=500,900", "--dump-dom", page.as_uri())

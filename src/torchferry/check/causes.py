@@ -120,6 +120,11 @@ def _condition(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, facts: 
 CAUSES = {"index-out-of-range": _index, "empty-axis": _empty, "division-by-zero": _zero_divisor, "allocation-too-large": _allocation, "condition-not-scalar": _condition}
 
 
+def died(fault: Fault) -> Finding:
+    """Return a crash or a hang of the runtime."""
+    return Finding("runtime-died", Location(), {"text": fault.text, "type": fault.type_name})
+
+
 def explain_without_graph(fault: Fault) -> Finding:
     """Return a failed run in the runtime's own words, where the graph cannot be read."""
     return Finding("run-failed", Location(), {"text": said(fault.text), "shapes": {}, "inputs": [], "op": ""})

@@ -11,13 +11,13 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from torchferry import releases
-from torchferry.check import external, graph, hazards, passes, place, run, source, structure, unpack
+from torchferry.check import dtypes, external, graph, passes, place, run, source, structure, unpack
 from torchferry.check.feeds import Declared
 from torchferry.check.opening import explain, refusal
 from torchferry.check.sniff import Sniffed, sniff
 from torchferry.check.support_of_release import lacking
 from torchferry.ort import Worker
-from torchferry.records import Case, Checked, Edit, Fault, Finding, Job, Location, Step
+from torchferry.records import Case, Checked, Fault, Finding, Job, Location, Step
 from torchferry.releases import Target
 
 NOT_PASSES = ("coerce-feeds", "read-as")
@@ -76,7 +76,7 @@ def _model(job: Job, path: Path, folder: Path, target: Target, model: onnx.Model
     if misnamed:
         finding = Finding("not-a-model", Location(file=str(path)), {"kind": "onnx-named-ort", "name": path.name})
         return Step("check", _checked(model, used, target, 0), findings=(finding,))
-    with Worker(min(job.budget.time_limit, LONGEST), _memory()) as worker:
+    with Worker(_patience(job), _memory()) as worker:
         found, reached = _open_and_run(job, model, used, home, folder, target, worker)
     found = [*hidden, *[f for f in found if f.kind != "external-data-pointer"]]
     return Step("check", _checked(model, used, target, 0 if hidden else reached), findings=tuple(source.located(model, found)))
@@ -98,8 +98,6 @@ def _open_and_run(job: Job, model: onnx.ModelProto, used: Path, home: Path, fold
 
 
 def _declared(value: onnx.ValueInfoProto) -> Declared:
-    from torchferry.check import dtypes
-
     kind = value.type.tensor_type
     if not value.type.HasField("tensor_type"):
         return Declared(value.name, value.type.WhichOneof("value") or "unknown", None)
@@ -111,7 +109,7 @@ def _ort_format(job: Job, path: Path, folder: Path, sniffed: Sniffed, known: boo
     """Return the answer for a file in onnxruntime's own format: it can be opened and run, not looked into."""
     if path.suffix != ".ort" and not known:
         return _no_model(path, sniffed)
-    with Worker(min(job.budget.time_limit, LONGEST), _memory()) as worker:
+    with Worker(_patience(job), _memory()) as worker:
         key = worker.open(path, config={"session.load_model_format": "ORT"})
         value = Checked(0, 0, path.stat().st_size, str(releases.parse(None)), path, 0)
         if isinstance(key, Fault):
@@ -124,6 +122,11 @@ def _ort_format(job: Job, path: Path, folder: Path, sniffed: Sniffed, known: boo
 
 def _checked(model: onnx.ModelProto, used: Path, target: Target, reached: int) -> Checked:
     return Checked(graph.opset(model) or 0, model.ir_version, used.stat().st_size, str(target), used, reached)
+
+
+def _patience(job: Job) -> float:
+    """Return how long one opening or run may take: the stage as a whole has the job's limit, and makes several."""
+    return min(job.budget.time_limit / 3, LONGEST)
 
 
 def _memory() -> int:

@@ -167,3 +167,12 @@ def value_names(model: onnx.ModelProto) -> set[str]:
         names.update(place.node.input)
         names.update(place.node.output)
     return names
+
+
+def named(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a copy in which each node has a name: a nameless one is named after what it makes."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    for place in places(copy):
+        place.node.name = place.label
+    return copy

@@ -10,8 +10,8 @@ import onnx
 
 from torchferry.check import conflicts, external, graph, mismatch, stamp, structure, support
 from torchferry.check.passes import decompose
-from torchferry.check.probe import Prober
-from torchferry.check.types import infer
+from torchferry.check.probe import Prober, may_be_asked
+from torchferry.check.types import Types, infer
 from torchferry.ort import Worker
 from torchferry.records import Fault, Finding, Location
 from torchferry.releases import Target
@@ -43,7 +43,31 @@ def explain(model: onnx.ModelProto, fault: Fault, target: Target, worker: Worker
     if "implementation" in fault.text:
         if found := support.missing(flat, types, Prober(worker, flat, scratch), target):
             return found
-    return mismatch.findings(flat, fault, named(fault.text)) or [refusal(model, fault)]
+    fault = _named_fault(flat, fault, worker, home, scratch)
+    return mismatch.findings(flat, fault, named(fault.text)) or [_refusal_at(flat, fault, Prober(worker, flat, scratch), types)]
+
+
+def _named_fault(model: onnx.ModelProto, fault: Fault, worker: Worker, home: Path, scratch: Path) -> Fault:
+    """Return the same refusal of a copy in which every node has a name, so that the words can name it."""
+    if all(p.node.name for p in graph.places(model)):
+        return fault
+    file = scratch / "named.onnx"
+    file.write_bytes(graph.named(model).SerializeToString())
+    again = worker.open(file, data_folder=str(home))
+    return again if isinstance(again, Fault) else fault
+
+
+def _refusal_at(model: onnx.ModelProto, fault: Fault, prober: Prober, types: Types) -> Finding:
+    """Return the refusal with its place; where the words name none, the node that is refused in the same words alone."""
+    found = refusal(model, fault)
+    if (found.location and found.location.onnx_node) or "tensor" in found.facts or found.kind != "refused":
+        return found
+    for place in graph.nodes_of(model.graph):
+        if may_be_asked(place.node, types.of):
+            alone = prober.fault(place.node, types.of)
+            if alone is not None and said(alone.text) == found.facts["text"]:
+                return Finding(found.kind, Location(onnx_node=place.label, op=place.node.op_type), found.facts)
+    return found
 
 
 def _explaining(found: list[Finding]) -> list[Finding]:

@@ -17,6 +17,7 @@ from torchferry.ort import Worker
 from torchferry.records import Fault, Finding, Location
 
 MOST_GUESSES = 40
+DEATHS = ("TimeLimit", "ProcessDied")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,8 @@ def on_made(opened: Opened) -> Ran:
         answer = opened.worker.run(opened.key, feed)
         if not isinstance(answer, Fault):
             return Ran((), (answer,))
+        if answer.type_name in DEATHS:
+            return Ran((causes.died(answer),), (None,))
         last = last or (feed, answer)
     if last is None:
         return Ran((Finding("no-feed-made", facts={}),), ())
@@ -111,6 +114,8 @@ def _silent(opened: Opened, feed: Feed, outputs: list[Any]) -> list[Finding]:
 
 def _why(opened: Opened, feed: Feed, fault: Fault, good: list[Feed]) -> list[Finding]:
     """Return why a run failed."""
+    if fault.type_name in DEATHS:  # once is enough: nothing is run again that crashes or hangs
+        return [causes.died(fault)]
     fixed = [(d, axis) for d in opened.declared for axis in misfits(d, feed.get(d.name))]
     tracer = opened.tracer()
     if fixed:

@@ -36,7 +36,7 @@ class Tracer:
         self.worker = worker
         self.home = home
         self.scratch = scratch
-        self.model = _named(model)
+        self.model = graph.named(model)
         self._file = scratch / "trace.onnx"
 
     def run(self, model: onnx.ModelProto, feed: Feed, level: str = "none") -> list[Any] | Fault:
@@ -77,15 +77,6 @@ class Tracer:
         part.graph.output.extend(onnx.ValueInfoProto(name=n) for n in names)
         answer = self.run(part, feed)
         return answer if isinstance(answer, Fault) else dict(zip(names, answer, strict=True))
-
-
-def _named(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy in which each node has a name of its own: a nameless one is named after what it makes."""
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
-    for place in graph.places(copy):
-        place.node.name = place.label
-    return copy
 
 
 def ordered(part: Any) -> list[onnx.NodeProto]:

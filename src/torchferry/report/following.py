@@ -22,7 +22,7 @@ class Next:
 
 def following(view: View) -> tuple[Next, ...]:
     """Return what the reader may want to do now, most wanted first."""
-    codes = list(dict.fromkeys(p.code for p in (*view.problems, *view.mended) if p.code))
+    codes = list(dict.fromkeys(p.code for p in (*view.problems, *view.mended) if p.code and p.severity != "note"))
     explain = [Next("what it means", "\n".join(f"torchferry explain {code}" for code in codes[:3]))] if codes else []
     if not view.ok or view.kind == "check":
         return tuple(explain)

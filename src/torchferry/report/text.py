@@ -56,11 +56,11 @@ def lines(view: View, width: int) -> Iterator[Line]:
     head, _, rest = view.headline.partition(": ")
     role = "good" if view.ok else "bad"
     yield ((head, role), (f": {rest}" if rest else "", ""))
-    for number, problem in enumerate(view.problems):
-        if number < SHOWN_WHOLE:
-            yield ()
-            yield from _problem(problem, width)
-    if left := view.problems[SHOWN_WHOLE:]:
+    shown = [p for p in view.problems if p.severity != "note"]
+    for number, problem in enumerate(shown[:SHOWN_WHOLE]):
+        yield ()
+        yield from _problem(problem, width, facts=EVIDENCE if number == 0 else 0)
+    if left := shown[SHOWN_WHOLE:]:
         yield ()
         yield from (
             ((f"{_label(p)}: ", p.severity), (f"{p.title}", ""), (f" ({p.place.words})" if p.place.words else "", "quiet"))
@@ -80,7 +80,7 @@ def _label(problem: Problem) -> str:
     return f"{problem.severity}[{problem.code}]" if problem.code else problem.severity
 
 
-def _problem(problem: Problem, width: int) -> Iterator[Line]:
+def _problem(problem: Problem, width: int, facts: int) -> Iterator[Line]:
     """Yield a diagnosis: what, where with the source line marked, what to do, and what was seen."""
     yield ((_label(problem), problem.severity), (": ", ""), (problem.title or problem.message, "code"))
     place = problem.place
@@ -96,9 +96,9 @@ def _problem(problem: Problem, width: int) -> Iterator[Line]:
         yield from _wrapped("  ", problem.message, width)
     if problem.help:
         yield from _wrapped("  help: ", problem.help, width)
-    for fact in problem.evidence[:EVIDENCE]:
+    for fact in problem.evidence[:facts]:
         yield from _wrapped("  seen: ", fact, width)
-    if left := problem.evidence[EVIDENCE:]:
+    if left := problem.evidence[facts:]:
         yield ((f"  and {plural(len(left), 'more fact')} in the JSON and HTML reports", "quiet"),)
 
 
@@ -120,7 +120,8 @@ def _facts(view: View, width: int) -> Iterator[Line]:
     yield from _row(
         "repairs", [f"{m.code}  {m.title}" + (f" ({m.safety}: {m.changes})" if m.changes else "") for m in view.repairs], width
     )
-    yield from _row("notes", view.notes, width)
+    noted = [f"{p.code}  {p.message}" for p in view.problems if p.severity == "note"]
+    yield from _row("notes", [*noted, *view.notes], width)
     spent = ", ".join(f"{s.stage} {s.seconds:.1f}" for s in view.stages if s.seconds)
     if view.seconds:
         yield from _row("took", [duration(view.seconds) + (f" (last pass: {spent})" if spent else "")], width)

@@ -19,13 +19,9 @@ def settle(graph: Any) -> bool:
         value = _outcome(node)
         if value is None:
             continue
-        with graph.inserting_before(node):
-            new = graph.call_function(aten.full.default, (list(value.shape), value.flatten()[0].item() if value.numel() else 0))
-        new.kwargs = {"dtype": value.dtype}
-        new.meta = dict(node.meta)
-        node.replace_all_uses_with(new)
-        graph.erase_node(node)
-        new._rename(node.name)  # outputs are known by their node's name
+        node.target = aten.full.default  # in place: outputs are known by their node's name
+        node.args = (list(value.shape), value.flatten()[0].item() if value.numel() else 0)
+        node.kwargs = {"dtype": value.dtype}
         changed = True
     return changed
 

@@ -16,7 +16,7 @@ from torchferry.verify.nature import Nature
 from torchferry.verify.oracle import ill_conditioned
 from torchferry.verify.sides import Call, Sides
 from torchferry.verify.tape import record
-from torchferry.verify.ties import permuted, tied
+from torchferry.verify.ties import permuted, same_keys, tied
 from torchferry.verify.trials import STRANGE, Plan
 
 EXTREME = (*STRANGE, "scaled", "large", "big", "tiny", "huge", "denormal")  # values at which a model with weights need not stay finite
@@ -116,12 +116,14 @@ def _need_not_take(bench: Bench, plan: Plan, want: Sequence[Array], got: Sequenc
     It is where eager copes with NaN; where a plain function gives a number for infinity and the file does not; and where
     the input is one that is added to attention scores, in which minus infinity means "do not look".
     """
+    if bench.nature.attends and plan.values == "nan":
+        return True
     if plan.values == "nan":
         floats = [wide(w) for w in want if is_float(w)]
         return not floats or any(np.isnan(w).any() for w in floats)
     if plan.only and _is_added_mask(bench, plan.only):
         return False
-    return bench.nature.learned or not any(_nan_only_in_file(w, g) for w, g in zip(want, got, strict=True))
+    return bench.nature.learned or bench.nature.attends or not any(_nan_only_in_file(w, g) for w, g in zip(want, got, strict=True))
 
 
 def _nan_only_in_file(want: Array, got: Array) -> bool:
@@ -165,10 +167,11 @@ def _tie(bench: Bench, args: Call, want: list[Array], got: list[Array]) -> str |
     """Return a word on the tie that explains the difference, or None."""
     if bench.nature.sorting is None:
         return None
-    for w, g in zip(want, got, strict=True):
-        if wrong(w, g, bench.allowed).any() and not permuted(w, g):
-            return None
-    note = tied(record(bench.sides.bound.module, args, keep=True).notes)
+    unlike = [(w, g) for w, g in zip(want, got, strict=True) if wrong(w, g, bench.allowed).any()]
+    notes = record(bench.sides.bound.module, args, keep=True).notes
+    if not all(permuted(w, g) or same_keys(notes, w, g) for w, g in unlike):
+        return None
+    note = tied(notes)
     return None if note is None else f"equal keys come in another order at {note.location}"
 
 

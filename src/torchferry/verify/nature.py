@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import torch
 
-from torchferry.verify.tape import Note
-from torchferry.verify.ties import SORTING, sorts
+from torchferry.verify.tape import SORTING, Note
+from torchferry.verify.ties import sorts
 
 # ops whose result is the same number on every machine: exactly rounded, or no arithmetic at all
 _EXACT = frozenset(
@@ -30,6 +30,7 @@ class Nature:
     exact: bool  # every op is exactly rounded: there is one right answer
     sorting: Note | None  # the first op that picks among equals
     sorts_last: bool  # and that op's answer is the model's
+    attends: bool  # it has an attention kernel, which makes something of infinities in its own way
     random: tuple[bool, ...]  # which outputs are drawn anew at every call
     roles: Mapping[str, str] = field(default_factory=dict)
 
@@ -38,7 +39,7 @@ def nature(module: torch.nn.Module, notes: Sequence[Note], random: tuple[bool, .
     """Return what kind of model this is, from its parameters and from what eager was seen to do."""
     learned = any(p.numel() > 0 for p in module.parameters())
     exact = all(n.location.op in _EXACT for n in notes)
-    return Nature(learned, exact, sorts(notes), _sorts_last(notes), random, roles)
+    return Nature(learned, exact, sorts(notes), _sorts_last(notes), any("attention" in n.op for n in notes), random, roles)
 
 
 def _sorts_last(notes: Sequence[Note]) -> bool:

@@ -20,6 +20,7 @@ _TORCH = str(Path(torch.__file__).parent)
 _OURS = str(Path(eager.__file__).parent)
 _EXAMPLES = str(Path(_OURS) / "catalogue")  # its bad and good models stand for users' own
 _LIBRARIES = tuple({sysconfig.get_paths()[k] for k in ("purelib", "platlib", "stdlib", "platstdlib")})
+SORTING = ("sort", "topk", "argmax", "argmin", "argsort", "max", "min", "kthvalue", "mode", "median", "_unique2", "unique_dim")
 MOST_VALUES = 2**22  # values larger than this are not kept: they would fill the memory and tell nothing new
 
 
@@ -35,6 +36,7 @@ class Note:
     writes: bool = False  # it changed one of its arguments in place
     reads: tuple[int, ...] = ()  # ids of the tensors it took, to see whether a parameter or buffer was among them
     draws: bool = False  # it takes random numbers from torch's generator
+    keys: Array | None = None  # what an op that sorts was given
 
 
 @dataclass(slots=True)
@@ -76,16 +78,21 @@ class _Recorder(TorchDispatchMode):
         self.tape.notes.append(
             Note(
                 str(func),
-                Location(place.file, place.line, place.module_path, str(func).removeprefix("aten.").split(".")[0]),
+                Location(place.file, place.line, place.module_path, _op(func)),
                 dtypes,
                 _terms(str(func), taken, results),
                 values,
                 bool(func._schema.is_mutable),
                 tuple(id(a) for a in taken),
                 torch.Tag.nondeterministic_seeded in func.tags,
+                array(taken[0]).copy() if self.keep and taken and _op(func) in SORTING and taken[0].numel() <= MOST_VALUES else None,
             )
         )
         return out
+
+
+def _op(func: Any) -> str:
+    return str(func).removeprefix("aten.").split(".")[0]
 
 
 def _place(frame: FrameType | None, names: dict[int, str]) -> Location | None:
@@ -120,18 +127,24 @@ def is_library(file: str) -> bool:
 def _terms(op: str, taken: list[torch.Tensor], results: list[torch.Tensor]) -> int:
     """Return how many terms are added up for one number of the output."""
     name = op.removeprefix("aten.").split(".")[0]
-    if not taken or not results:
+    if not taken or not results or not any(r.is_floating_point() for r in results):
         return 1
     if name in ("mm", "bmm", "addmm", "baddbmm", "linear", "matmul", "addmv", "mv", "dot"):
         matrix = taken[1] if name.startswith("add") or name == "baddbmm" else taken[0]
         return int(matrix.shape[-1]) if matrix.dim() else 1
     if "conv" in name and len(taken) > 1 and taken[1].dim() > 1:
         return int(taken[1][0].numel())
-    if name in ("sum", "mean", "var", "var_mean", "cumsum", "native_layer_norm", "_softmax", "_log_softmax", "logsumexp", "std"):
-        return max(1, taken[0].numel() // max(1, results[-1].numel())) if name in ("sum", "mean") else _longest(taken[0])
-    if "attention" in name or "transformer" in name or "lstm" in name or "gru" in name:
+    if name in ("sum", "mean"):
+        return max(1, taken[0].numel() // max(1, results[0].numel()))
+    if any(word in name for word in _ADDING):
         return max((_longest(t) for t in taken), default=1)
     return 1
+
+
+_ADDING = (
+    "var std cumsum norm softmax logsumexp attention transformer lstm gru rnn cdist dist prod pool upsample interpolate fft trapz "
+    "scatter_add index_add scatter_reduce index_put grid_sampl bilinear einsum cov corr trace det inv solve svd eigh qr cholesky"
+).split()
 
 
 def _longest(tensor: torch.Tensor) -> int:

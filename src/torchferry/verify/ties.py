@@ -7,9 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from torchferry.verify.arrays import Array, is_float
-from torchferry.verify.tape import Note
-
-SORTING = ("sort", "topk", "argmax", "argmin", "argsort", "max", "min", "kthvalue", "mode", "median", "_unique2", "unique_dim")
+from torchferry.verify.tape import SORTING, Note
 
 
 def sorts(notes: Sequence[Note]) -> Note | None:
@@ -33,3 +31,22 @@ def _repeats(values: Array) -> bool:
 def permuted(want: Array, got: Array) -> bool:
     """Return whether two outputs hold the same numbers, only in another order."""
     return want.shape == got.shape and bool(np.array_equal(np.sort(want, axis=None), np.sort(got, axis=None)))
+
+
+def same_keys(notes: Sequence[Note], want: Array, got: Array) -> bool:
+    """Return whether two outputs are places of equal keys: whichever of them is taken, the same key is found."""
+    if want.dtype.kind not in "iu" or want.shape != got.shape:
+        return False
+    return any(_equal_at(n.keys, want, got) for n in notes if n.keys is not None)
+
+
+def _equal_at(keys: Array, want: Array, got: Array) -> bool:
+    for axis in range(keys.ndim):
+        one, two = (v if v.ndim == keys.ndim else np.expand_dims(v, axis) for v in (want, got)) if axis <= want.ndim else (want, got)
+        if one.ndim != keys.ndim or min(one.min(), two.min()) < 0 or max(one.max(), two.max()) >= keys.shape[axis]:
+            continue
+        others = [a for a in range(keys.ndim) if a != axis]
+        if all(one.shape[a] == keys.shape[a] for a in others):
+            if np.array_equal(np.take_along_axis(keys, one, axis), np.take_along_axis(keys, two, axis)):
+                return True
+    return False

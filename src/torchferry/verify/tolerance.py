@@ -12,6 +12,7 @@ from torchferry.verify.tape import Note
 _OP_LEVEL = {"float64": (1e-7, 1e-7), "float32": (1.3e-6, 1e-5), "float16": (1e-3, 1e-4), "bfloat16": (1.6e-2, 1e-3)}
 # however deep the model is, more than this is never called rounding without asking a float64 run
 _MOST = {"float64": (1e-6, 1e-6), "float32": (1e-3, 1e-4), "float16": (1e-2, 2e-3), "bfloat16": (5e-2, 2e-2)}
+ORDERS = 4.0  # two kernels add up in different orders, each with its own error
 _COARSE_FIRST = ("bfloat16", "float16", "float32", "float64")
 
 
@@ -22,7 +23,7 @@ def derive(notes: Sequence[Note]) -> Tolerance:
     terms = max((n.terms for n in notes), default=1)
     depth = sum(n.terms > 1 for n in notes)
     # rounding errors of independent signs grow with the square root of their number
-    growth = math.sqrt(max(terms, 1)) * math.sqrt(max(depth, 1))
+    growth = math.sqrt(max(terms, 1)) * math.sqrt(max(depth, 1)) * (ORDERS if depth else 1)
     rtol, atol = (min(o * growth, most) for o, most in zip(_OP_LEVEL[dtype], _MOST[dtype], strict=True))
     return Tolerance(rtol, atol, _words(dtype, terms, depth))
 

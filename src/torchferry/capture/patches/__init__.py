@@ -9,7 +9,7 @@ from typing import Any
 
 from torch._dynamo import trace_rules
 
-from torchferry.capture.patches import distributions, export_flags, guard_origins, numbers, tensors_of_sizes
+from torchferry.capture.patches import distributions, dynamo_cache, export_flags, guard_origins, numbers, recurrent, sized_functions, tensors_of_sizes
 
 Patch = Callable[[Any], AbstractContextManager[Any]]
 
@@ -18,6 +18,9 @@ ALL: dict[str, Patch] = {
     "guard-origins": guard_origins.patch,
     "numbers": numbers.patch,
     "tensors-of-sizes": tensors_of_sizes.patch,
+    "sized-functions": sized_functions.patch,
+    "recurrent": recurrent.patch,
+    "dynamo-cache": dynamo_cache.patch,
     "export-flags": export_flags.patch,
     "distributions": distributions.patch,
 }

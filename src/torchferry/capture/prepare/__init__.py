@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import nn
 
-from torchferry.capture.prepare import quantised, recurrent
+from torchferry.capture.prepare import precision, quantised, recurrent
 from torchferry.capture.prepare.survey import survey
 from torchferry.records import Edit, Facts
 
@@ -23,7 +23,7 @@ MODULES: dict[str, Callable[[nn.Module, Facts], nn.Module]] = {
     "quantised": quantised.prepare,
     "recurrent": recurrent.prepare,
 }
-PROGRAMS: dict[str, Callable[[Any, Facts], Any]] = {}
+PROGRAMS: dict[str, Callable[[Any, Facts], Any]] = {"float32-kernels": precision.revise}
 
 
 def apply(module: nn.Module, args: tuple[Any, ...], edits: Iterable[Edit]) -> nn.Module:

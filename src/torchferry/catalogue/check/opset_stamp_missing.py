@@ -34,11 +34,14 @@ class OpsetStampMissing(FindingRule):
 
 
 def bad() -> Job:
-    return Job(
-        onnx=example_file(
-            '<ir_version: 8, opset_import: ["com.microsoft": 1]> g (float[N, 3] x) => (float[N, 3] y) { y = Relu (x) }'
-        )
-    )
+    import onnx
+
+    path = good().onnx
+    assert path is not None
+    model = onnx.load(str(path))
+    del model.opset_import[:]
+    path.write_bytes(model.SerializeToString())
+    return Job(onnx=path)
 
 
 def good() -> Job:

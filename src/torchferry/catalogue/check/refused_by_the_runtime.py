@@ -28,10 +28,12 @@ class RefusedByTheRuntime(FindingRule):
 
 
 def bad() -> Job:
-    text = '<ir_version: 8, opset_import: ["": 18]> g (float[1, 1, 4, 4] x) => (float[1, 1, 4, 4] y)  { [pool] y = MaxPool <kernel_shape = [0, 0]> (x) }'
+    text = """<ir_version: 8, opset_import: ["": 18]> g (float[1, 1, 4, 4] x) => (float[1, 1, 8, 8] y) <float[4] s = {1, 1, 2, 2}>
+        { [up] y = Resize <mode = "bogus"> (x, , s) }"""
     return Job(onnx=example_file(text))
 
 
 def good() -> Job:
-    text = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) { y = Relu (x) }'
+    text = """<ir_version: 8, opset_import: ["": 18]> g (float[1, 1, 4, 4] x) => (float[1, 1, 8, 8] y) <float[4] s = {1, 1, 2, 2}>
+        { [up] y = Resize <mode = "bogus"> (x, , s) }"""
     return Job(onnx=example_file(text))

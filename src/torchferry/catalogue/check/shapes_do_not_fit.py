@@ -24,7 +24,7 @@ class ShapesDoNotFit(FindingRule):
 
     def message(self, finding: Finding) -> str:
         facts = finding.facts
-        return f"{at(finding)}: {shapes(facts['shapes'])} cannot go together: {facts['text']}"
+        return f"{at(finding)}: {shapes(facts['shapes'])} do not fit: {facts['text']}"
 
     def help(self, finding: Finding) -> str:
         weights = finding.facts["weights"]

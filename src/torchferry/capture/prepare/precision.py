@@ -1,0 +1,119 @@
+"""Operators computed in float32 where the runtime has no kernels for the model's own dtype.
+
+bfloat16: each operator takes its inputs as float32 and rounds its result to bfloat16, as torch's own kernels do inside, so
+the numbers are those of the eager model and not better ones. float64: the same with float32 in between, which loses digits;
+only operators for which the runtime lacks a kernel are touched.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch import fx
+
+from torchferry.records import Facts
+
+# these move numbers about without computing any; the runtime has them for every dtype
+_MOVES = frozenset(
+    "view reshape transpose permute t unsqueeze squeeze slice select detach alias clone contiguous embedding flatten chunk split"
+    " split_with_sizes cat dropout _to_copy to type_as lift_fresh_copy lift_fresh unbind _assert_tensor_metadata item _local_scalar_dense".split()
+)
+
+
+def revise(program: Any, params: Facts) -> Any:
+    """Return the program with the operators of a dtype computed in float32; `operators` names them, all where it is missing."""
+    dtype = getattr(torch, params["dtype"])
+    program = _functional(program)
+    graphs = [m.graph for m in program.graph_module.modules() if isinstance(m, fx.GraphModule)]
+    for graph in graphs:
+        for node in list(graph.nodes):
+            if _computes(node, params.get("operators")) and _touches(node, dtype):
+                _widen(graph, node, dtype)
+        graph.lint()
+    for module in program.graph_module.modules():
+        if isinstance(module, fx.GraphModule):
+            module.recompile()
+    return program
+
+
+def _functional(program: Any) -> Any:
+    """Return the program without operators that write into their inputs: a copy in float32 would be written instead."""
+    mutable = any(getattr(getattr(n.target, "_schema", None), "is_mutable", False) for n in program.graph.nodes)
+    if not mutable:
+        return program
+    guards = getattr(program, "_guards_code", None)
+    program = program.run_decompositions({})
+    if guards:
+        program._guards_code = guards  # decomposition drops them, and they still hold
+    return program
+
+
+def _computes(node: fx.Node, only: Any) -> bool:
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    name = node.target._schema.name.partition("::")[2]
+    return name not in _MOVES and (only is None or name in only)
+
+
+def _touches(node: fx.Node, dtype: torch.dtype) -> bool:
+    given = [n for n in node.all_input_nodes if _has(n.meta.get("val"), dtype)]
+    return bool(given) or any(_has(v, dtype) for v in _leaves(node.meta.get("val")))
+
+
+def _has(value: Any, dtype: torch.dtype) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype == dtype
+
+
+def _widen(graph: fx.Graph, node: fx.Node, dtype: torch.dtype) -> None:
+    with graph.inserting_before(node):
+        wide = {n: _cast(graph, n, torch.float32) for n in node.all_input_nodes if _has(n.meta.get("val"), dtype)}
+    node.args = fx.map_arg(node.args, lambda n: wide.get(n, n))
+    node.kwargs = {k: torch.float32 if v == dtype else v for k, v in fx.map_arg(node.kwargs, lambda n: wide.get(n, n)).items()}
+    node.args = tuple(torch.float32 if isinstance(a, torch.dtype) and a == dtype else a for a in node.args)
+    value = node.meta.get("val")
+    node.meta["val"] = _retyped(value, dtype)
+    if isinstance(value, torch.Tensor):
+        if value.dtype == dtype:
+            _narrow_after(graph, node, dtype)
+        return
+    for user in list(node.users):
+        kept = user.meta.get("val")
+        if user.target is operator.getitem and _has(kept, dtype):
+            user.meta["val"] = _retyped(kept, dtype)
+            _narrow_after(graph, user, dtype)
+
+
+def _narrow_after(graph: fx.Graph, node: fx.Node, dtype: torch.dtype) -> None:
+    users = list(node.users)
+    with graph.inserting_after(node):
+        back = _cast(graph, node, dtype)
+    for user in users:
+        user.replace_input_with(node, back)
+
+
+def _cast(graph: fx.Graph, node: fx.Node, dtype: torch.dtype) -> fx.Node:
+    made = graph.call_function(torch.ops.aten._to_copy.default, (node,), {"dtype": dtype})
+    value = node.meta["val"]
+    made.meta = {key: node.meta[key] for key in ("stack_trace", "nn_module_stack", "source_fn_stack", "torch_fn") if key in node.meta}
+    made.meta["val"] = _as(value, dtype)
+    return made
+
+
+def _retyped(value: Any, dtype: torch.dtype) -> Any:
+    if isinstance(value, tuple | list):
+        return type(value)(_retyped(v, dtype) for v in value)
+    return _as(value, torch.float32) if _has(value, dtype) else value
+
+
+def _as(value: Any, dtype: torch.dtype) -> Any:
+    mode = getattr(value, "fake_mode", None)
+    if mode is None:
+        return value.to(dtype)
+    with mode:
+        return value.to(dtype)
+
+
+def _leaves(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, tuple | list) else [value]
