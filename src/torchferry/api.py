@@ -74,8 +74,10 @@ def export(
     if task is not None or (f is not None and Path(f).is_dir() and hasattr(model, "generate")):
         from torchferry.tasks import export_directory
 
+        if f is None:
+            raise UsageError("a task makes a directory; say where: export(model, f=\"OUT/\", task=...)")
         return export_directory(
-            model, f, task=task, tokenizer_from=tokenizer_from, opset_version=opset_version, target=target, repair=repair,
+            model, f, task=task, tokenizer=tokenizer_from, opset_version=opset_version, target=target, repair=repair,
             check=check, budget=budget, progress=progress,
         )  # fmt: skip
     job = Job(

@@ -15,7 +15,7 @@ from dataclasses import replace
 from torchferry.deadline import TookTooLong, time_limit
 from torchferry.errors import TorchferryError
 from torchferry.progress import Event, tell
-from torchferry.records import Case, Fault, History, Job, Safety, Stage, Step
+from torchferry.records import Bound, Captured, Case, Checked, Fault, History, Job, Safety, Stage, Step, Translated, Verified
 
 MOST_REPAIRS = 16  # a job that needs more has something else wrong with it
 
@@ -71,8 +71,29 @@ def _answer(stage: Stage, case: Case) -> Step:
     except (Exception, TookTooLong) as error:  # torch, onnx and onnxruntime may raise anything about a model
         step = Step(stage, fault=Fault.of(error))
     step = replace(step, seconds=time.perf_counter() - began)
-    tell(Event("end", stage, seconds=step.seconds, ok=step.fault is None and not step.findings))
+    fine = step.fault is None and not getattr(step.value, "failed", ())  # findings may be mere remarks
+    tell(Event("end", stage, _words(step), step.seconds, ok=fine))
     return step
+
+
+def _words(step: Step) -> str:
+    """Return what there is to say of a stage's answer, in a few words for whoever watches."""
+    match step.value:
+        case Bound(signature=signature):
+            return f"{_count(len(signature.inputs), 'input')}, {_count(len(signature.dims), 'size')} free to move"
+        case Captured(strategy=strategy):
+            return strategy
+        case Translated(opset=opset):
+            return f"opset {opset}"
+        case Checked(runtime=runtime):
+            return runtime
+        case Verified(trials=trials):
+            return _count(len(trials), "trial")
+    return ""
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _stage(stage: Stage) -> Callable[[Case], Step]:

@@ -26,7 +26,12 @@ def test_a_function_may_give_keyword_arguments(here: Path) -> None:
 
 @pytest.mark.parametrize("name", ["models.py:alone", "models.py:instance", "models.py:Fine", "models:Fine"])
 def test_a_model_alone_an_instance_and_a_class_are_models(name: str, here: Path) -> None:
-    assert type(load(name).model).__name__ == "Fine"
+    assert type(load(name, [ExampleInput("x", (2, 3), "float32")]).model).__name__ == "Fine"
+
+
+def test_a_model_without_the_example_it_needs_is_refused_with_the_option_to_add(here: Path) -> None:
+    with pytest.raises(UsageError, match="--input x:SHAPE:DTYPE"):
+        load("models.py:alone")
 
 
 def test_a_saved_program_brings_its_example(here: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 from commands import run
@@ -163,6 +164,21 @@ def test_github_gets_annotations_and_a_summary(
     assert "::error file=models.py,line=" in printed.err
     assert json.loads(printed.out)["ok"] is False
     assert "not exported" in (here / "summary.md").read_text(encoding="utf-8")
+
+
+def test_a_file_that_only_a_repair_would_mend_is_no_success_until_it_is_written(
+    here: Path, inside: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert inside("export", "torchferry.demo:mlp", "-o", "m.onnx", "-q") == 0
+    model = onnx.load("m.onnx")
+    model.ir_version = 99
+    (here / "new.onnx").write_bytes(model.SerializeToString())
+    capsys.readouterr()
+    assert inside("check", "new.onnx", "-q") == 3
+    assert "torchferry check new.onnx -o new.mended.onnx" in capsys.readouterr().out
+    assert inside("check", "new.onnx", "-o", "new.mended.onnx", "-q") == 0
+    assert inside("check", "new.mended.onnx", "-q") == 0
+    assert inside("check", "new.onnx", "-o", "new.onnx", "-q") == 2
 
 
 def _ended(kind: str, *steps: Step, errors: int = 0, path: str | None = None) -> Result:

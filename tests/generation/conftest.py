@@ -57,11 +57,15 @@ def model(tokenizer: Any) -> Any:
 
 
 @pytest.fixture(scope="session")
-def exported(model: Any, tokenizer: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def result(model: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What the export came to."""
+    return export_directory(model, tmp_path_factory.mktemp("exported") / "out", tokenizer=small_tokenizer())
+
+
+@pytest.fixture(scope="session")
+def exported(result: Any) -> Path:
     """The directory that the export wrote."""
-    place = tmp_path_factory.mktemp("exported") / "out"
-    export_directory(model, place, tokenizer=small_tokenizer())
-    return place
+    return Path(result.path).parent
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from torchferry.records import (
@@ -33,6 +34,14 @@ IDS = TensorSpec("input_ids", "int64", ("batch_size", "sequence_length"))
 MASK = TensorSpec("attention_mask", "int64", ("batch_size", "past_length + sequence_length"))
 PIXELS = TensorSpec("pixel_values", "float32", ("batch_size", 3, 32), ("", "conv1 wants 3 channels", ""))
 LOGITS = TensorSpec("logits", "float32", ("batch_size", "sequence_length", 1000))
+TOO_NEW = Diagnosis(
+    "CHK002",
+    "the file says opset 28, and onnxruntime 1.31.1 takes up to 26",
+    "write it again with `torchferry check old.onnx -o new.onnx`",
+    Location(onnx_node="node_Add_1", input_name="x"),
+    slug="opset-too-new",
+    title="the opset is newer than the runtime",
+)
 DIMS = (
     Dim("batch_size"),
     Dim("sequence_length", 1, 1024, why="wpe has 1024 rows"),
@@ -159,20 +168,27 @@ def refused() -> Result:
 
 def checked(*, ok: bool = True) -> Result:
     """A file without its model: sound, or not."""
-    found = Diagnosis(
-        "CHK002",
-        "the file says opset 28, and onnxruntime 1.31.1 takes up to 26",
-        "write it again with `torchferry check old.onnx -o new.onnx`",
-        Location(onnx_node="node_Add_1", input_name="x"),
-        slug="opset-too-new",
-        title="the opset is newer than the runtime",
-    )
-    case = Case(
-        Job(onnx=Path("old.onnx")),
-        (Step("check", Checked(18, 10, 400, "onnxruntime 1.31.1", Path("old.onnx"), 2)),),
-        () if ok else (found,),
-    )
+    value = Checked(18, 10, 400, "onnxruntime 1.31.1", Path("old.onnx"), 2)
+    case = Case(Job(onnx=Path("old.onnx")), (Step("check", value),), () if ok else (TOO_NEW,))
     return Result("check", History((case,), case), Path("old.onnx"), 0.4, 400)
+
+
+def mendable(path: str = "old.onnx") -> Result:
+    """A file that a repair on a copy of it has mended; `path` is where the mended one was written, if anywhere."""
+    repair = Repair("CHK002", "stamp opset 26", Edit("check", "stamp-opset", {"to": 26}))
+    first = Case(Job(onnx=Path("old.onnx")), (Step("check", Checked(28, 10, 400, "onnxruntime 1.31.1")),), (TOO_NEW,))
+    value = Checked(26, 10, 400, "onnxruntime 1.31.1", Path("workspace/old.onnx"), 2)
+    case = Case(first.job.plus(repair.edit), (Step("check", value),))
+    history = History((first, case), case, (repair,), (repair,), (replace(TOO_NEW, fixed=True),))
+    return Result("check", history, Path(path), 0.4, 400)
+
+
+def fed_otherwise() -> Result:
+    """A sound file whose feeds had to be changed to fit it."""
+    repair = Repair("RUN004", "`x` is cast to int64", Edit("check", "coerce-feeds"))
+    value = Checked(18, 10, 400, "onnxruntime 1.31.1", Path("old.onnx"), 2)
+    case = Case(Job(onnx=Path("old.onnx")), (Step("check", value),))
+    return Result("check", History((case,), case, (repair,), (repair,)), Path("old.onnx"), 0.4, 400)
 
 
 STORIES = {
@@ -182,4 +198,7 @@ STORIES = {
     "refused": refused,
     "sound-file": checked,
     "unsound-file": lambda: checked(ok=False),
+    "mendable-file": mendable,
+    "mended-file": lambda: mendable("new.onnx"),
+    "mended-feeds": fed_otherwise,
 }

@@ -70,12 +70,13 @@ def test_the_root_cause_comes_first_with_its_line_marked() -> None:
     assert lines[at + 1] == "     |   ^^^^^^^^^^^^^^^"
 
 
-@pytest.mark.parametrize("story", ["different-file", "different-export", "refused", "unsound-file"])
+@pytest.mark.parametrize("story", ["different-file", "different-export", "refused", "unsound-file", "mendable-file"])
 @pytest.mark.parametrize("format", ["text", "markdown", "html"])
 def test_a_failure_is_never_called_verified(story: str, format: str) -> None:
     written = render(STORIES[story](), format)
     assert "verified:" not in written.replace("not verified:", "")
     assert "computes what the model computes" not in written
+    assert "loads and runs" not in written
 
 
 def test_a_failure_that_no_rule_explains_still_says_what_was_seen() -> None:

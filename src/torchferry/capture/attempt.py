@@ -6,12 +6,12 @@ import contextlib
 import io
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from torchferry import eager
 from torchferry.capture import patches, strategies
-from torchferry.records import Attempt, Fault
+from torchferry.records import Attempt, Fault, Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,30 +21,32 @@ class Outcome:
     program: Any
     strategy: str
     attempts: tuple[Attempt, ...]
+    notes: list[Finding] = field(default_factory=list)  # what the patches saw on the way
 
     def then(self, later: Outcome) -> Outcome:
         """Return what these attempts and later ones came to."""
-        return Outcome(later.program, later.strategy, (*self.attempts, *later.attempts))
+        return Outcome(later.program, later.strategy, (*self.attempts, *later.attempts), [*self.notes, *later.notes])
 
 
 def attempt(module: Any, args: tuple[Any, ...], shapes: Any, chosen: tuple[strategies.Strategy, ...] | None = None) -> Outcome:
     """Return the first program that a strategy gives, and what stopped the ones before it."""
     attempts: list[Attempt] = []
+    notes: list[Finding] = []
     for strategy in chosen or strategies.ordered():
         began = time.perf_counter()
         try:
-            program = once(strategy, module, args, shapes)
+            program = once(strategy, module, args, shapes, notes)
         except Exception as error:  # torch may raise anything about a model; each failure is evidence
             attempts.append(Attempt(strategy.name, Fault.of(error), time.perf_counter() - began))
             continue
         attempts.append(Attempt(strategy.name, None, time.perf_counter() - began))
-        return Outcome(program, strategy.name, tuple(attempts))
-    return Outcome(None, "", tuple(attempts))
+        return Outcome(program, strategy.name, tuple(attempts), notes)
+    return Outcome(None, "", tuple(attempts), notes)
 
 
-def once(strategy: strategies.Strategy, module: Any, args: tuple[Any, ...], shapes: Any) -> Any:
+def once(strategy: strategies.Strategy, module: Any, args: tuple[Any, ...], shapes: Any, notes: list[Finding] | None = None) -> Any:
     """Return a strategy's program for a module of which a capture may spoil the state; globals are left as they were."""
-    with patches.active(module), eager.untouched_rng(), _quiet():
+    with patches.active(module, [] if notes is None else notes), eager.untouched_rng(), _quiet():
         return strategy.run(module, eager.clone(args), strategies.moving(shapes))
 
 

@@ -14,6 +14,7 @@ import torch
 from torchferry import eager
 from torchferry.capture import guards, strategies
 from torchferry.capture.attempt import once
+from torchferry.capture.parameters import with_parameters
 from torchferry.guards import holds, symbols
 from torchferry.records import Bound, Dim
 
@@ -76,7 +77,7 @@ class _Joined(torch.nn.Module):
         self.parts = torch.nn.ModuleList([p.program.module(check_guards=False) for p in pieces])
         self.conditions = [p.conditions for p in pieces]
         self.places = _places(bound)
-        self.forward = _with_parameters(self._run, list(inspect.signature(bound.module.forward).parameters))
+        self.forward = with_parameters(self._run, list(inspect.signature(bound.module.forward).parameters))
 
     def _run(self, *tensors: Any) -> Any:
         sizes = {name: tensors[i].shape[axis] for name, (i, axis) in self.places.items()}
@@ -127,9 +128,3 @@ def _evaluated(text: str, sizes: dict[str, Any]) -> torch.Tensor:
     """Return a condition as a tensor: computed in the graph, from the sizes that the inputs turn out to have."""
     given = {name: torch.scalar_tensor(sizes[name], dtype=torch.int64) for name in symbols(text)}
     return torch.as_tensor(eval(compile(text, "<guard>", "eval"), {"__builtins__": {}}, {**_TENSOR_WORDS, **given}))  # noqa: S307
-
-
-def _with_parameters(function: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
-    """Return a function that takes parameters of these names: torch.export names the inputs after them."""
-    given = ", ".join(names)
-    return eval(f"lambda {given}: function({given}{',' if given else ''})", {"function": function})  # type: ignore[no-any-return]  # noqa: S307

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from torchferry import eager
-from torchferry.capture import guards, piecewise, strategies, where
+from torchferry.capture import guards, piecewise, prepare, strategies, survey, where
 from torchferry.capture.attempt import Outcome, attempt, once
 from torchferry.capture.rewrites import sites_of
 from torchferry.capture.rewrites.explore import Explored, explore
@@ -17,6 +17,8 @@ from torchferry.records import Bound, Captured, Case, Fault, Finding, Location, 
 def capture(case: Case) -> Step:
     """Return the model as an ExportedProgram, or the fault that stopped the most faithful strategy."""
     bound: Bound = case.value("inputs")
+    changes = [e for e in case.job.edits_for("capture") if e.name.startswith(prepare.PREFIX)]
+    bound = replace(bound, module=prepare.apply(eager.fresh(bound.module), bound.args, changes))
     module = eager.fresh(bound.module)
     rewrites = tuple(sites_of(case.job.edits_for("capture")))
     first, *others = strategies.ordered()
@@ -31,9 +33,11 @@ def capture(case: Case) -> Step:
     if outcome.program is None:
         return _stopped(outcome, bound, rewrites, explored)
     found = guards.read(outcome.program, bound)
-    value = Captured(outcome.program, outcome.strategy, outcome.attempts, found)
-    narrow = tuple(_with_sites(f, module) for f in guards.narrowing(found, bound.signature))
-    return Step("capture", value, findings=narrow, attempts=outcome.attempts)
+    narrow = [_with_sites(f, module) for f in guards.narrowing(found, bound.signature)]
+    program = prepare.revise(outcome.program, changes)
+    value = Captured(program, outcome.strategy, outcome.attempts, found)
+    seen = (*outcome.notes, *survey.of_module(bound), *survey.of_program(program, bound))
+    return Step("capture", value, findings=(*narrow, *seen), attempts=outcome.attempts)
 
 
 def _in_pieces(case: Case, bound: Bound) -> strategies.Strategy | None:
@@ -72,7 +76,7 @@ def _stopped(outcome: Outcome, bound: Bound, rewrites: tuple[Site, ...], explore
     """Return the fault, with all that stands in the way of a capture."""
     fault = outcome.attempts[0].fault
     assert fault is not None
-    findings = [Finding("stopped", where.locate(fault, eager.fresh(bound.module), bound), {"error": fault.type_name})]
+    findings = [*outcome.notes, *survey.of_module(bound), Finding("stopped", where.locate(fault, eager.fresh(bound.module), bound), {"error": fault.type_name})]
     if explored is not None:
         findings += explored.findings
         if explored.cleared and not set(explored.sites) <= set(rewrites):

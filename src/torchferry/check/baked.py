@@ -6,6 +6,7 @@ those that stand for an axis which differs. The rewrites are planned here, tried
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,11 +16,12 @@ import onnx
 
 from torchferry.check import graph, patterns
 from torchferry.check.passes.shapes import free_axes, rewrite_constants
-from torchferry.check.reshape import new_target
-from torchferry.check.trace import Failure, Feed, Tracer, Values, ancestors, ordered
+from torchferry.check.reshape import Moved, new_targets
+from torchferry.check.trace import Failure, Feed, Tracer, Values, ancestors
 from torchferry.records import Fault
 
-MOST_REWRITES = 100
+MOST_TRIES = 400
+LONGEST = 40.0  # seconds of trying: a repair should not take longer than exporting again
 ELEMENTWISE = frozenset({
     "Add", "Sub", "Mul", "Div", "Pow", "Where", "And", "Or", "Xor", "Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual",
     "Min", "Max", "Sum", "Mean", "Mod", "PRelu",
@@ -38,24 +40,48 @@ class Plan:
 
 def plan(tracer: Tracer, example: Feed, feed: Feed, axes: dict[str, dict[str, str]]) -> Plan | None:
     """Return how to make the model run on `feed` too and still give the same on `example`; None if we do not know."""
-    work = onnx.ModelProto()
-    work.CopyFrom(tracer.model)
-    free_axes(work, {"axes": axes})
-    trial = Tracer(tracer.worker, work, tracer.home, tracer.scratch)
-    before = trial.run(trial.model, example)
+    freed = onnx.ModelProto()
+    freed.CopyFrom(tracer.model)
+    free_axes(freed, {"axes": axes})
+    before = tracer.run(freed, example)
     if isinstance(before, Fault):
         return None
-    rewrites: list[dict[str, Any]] = []
-    while len(rewrites) < MOST_REWRITES:
-        answer = trial.run(trial.model, feed)
-        failing = trial.failure(feed, answer).node if isinstance(answer, Fault) else None
-        rewrite = _next(trial, example, feed, failing, rewrites)
-        if rewrite is None:
-            if failing is not None or not _same(before, trial.run(trial.model, example)):
-                return None
-            return Plan(_with_outputs(trial.model, axes, before, answer), rewrites, dict(example))
-        rewrites.append(rewrite)
-        rewrite_constants(trial.model, {"rewrites": [rewrite]})
+    return _search(Search(tracer, example, feed, axes, before), freed, [])
+
+
+@dataclass(slots=True)
+class Search:
+    """What stays the same while rewrites are tried, and how many more may be."""
+
+    tracer: Tracer
+    example: Feed
+    feed: Feed
+    axes: dict[str, dict[str, str]]
+    before: list[Any]
+    left: int = MOST_TRIES
+    until: float = field(default_factory=lambda: time.monotonic() + LONGEST)
+
+
+def _search(search: Search, model: onnx.ModelProto, done: list[dict[str, Any]]) -> Plan | None:
+    """Return a plan that begins with the rewrites done; where a constant can be read in several ways each is tried."""
+    trial = Tracer(search.tracer.worker, model, search.tracer.home, search.tracer.scratch)
+    answer = trial.run(trial.model, search.feed)
+    failing = trial.failure(search.feed, answer).node if isinstance(answer, Fault) else None
+    options = _next(trial, search.example, search.feed, failing, done)
+    if not options:
+        if failing is not None or not _same(search.before, trial.run(trial.model, search.example)):
+            return None
+        found = Plan(_with_outputs(trial.model, search.axes, search.before, answer), done, dict(search.example))
+        return found if rows_agree(search.tracer, found, search.feed) else None
+    for option in options:
+        search.left -= 1
+        if search.left < 0 or time.monotonic() > search.until:
+            return None
+        changed = onnx.ModelProto()
+        changed.CopyFrom(trial.model)
+        rewrite_constants(changed, {"rewrites": [option]})
+        if (found_plan := _search(search, changed, [*done, option])) is not None:
+            return found_plan
     return None
 
 
@@ -79,28 +105,29 @@ def _with_outputs(model: onnx.ModelProto, axes: dict[str, dict[str, str]], befor
     return freed
 
 
-def _next(tracer: Tracer, example: Feed, feed: Feed, failing: str | None, done: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return the rewrite of the first node in order whose constant holds an example's size, up to the failing one."""
+def _next(tracer: Tracer, example: Feed, feed: Feed, failing: str | None, done: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rewrites, likeliest first, of the first node whose constant holds an example's size, up to the failing one."""
     small, large = tracer.values(example), tracer.values(feed, before=failing)
     if isinstance(small, Fault) or isinstance(large, Fault):
-        return None
+        return []
     old, new = {**_stored(tracer.model), **example, **small}, {**_stored(tracer.model), **feed, **large}
     sizes = _moved_inputs(example, feed)
     seen = {(r["node"], r["do"], r.get("value")) for r in done}
-    for node in ordered(tracer.model.graph):
-        rewrite = _examine(tracer.model, node, old, new, sizes, graph.label(node) == failing)
-        if rewrite is not None and (rewrite["node"], rewrite["do"], rewrite.get("value")) not in seen:
-            return rewrite
+    for node in graph.ordered(tracer.model.graph):
+        found = _examine(tracer.model, node, old, new, sizes, graph.label(node) == failing)
+        if fresh := [r for r in found if (r["node"], r["do"], r.get("value")) not in seen]:
+            # layers are alike: what was right for one is likely right for the next
+            return sorted(fresh, key=lambda r: r.get("sizes") not in [d.get("sizes") for d in done])
         if graph.label(node) == failing:
             break
-    return None
+    return []
 
 
 def _stored(model: onnx.ModelProto) -> Values:
     return dict(graph.constants(model.graph))
 
 
-def _moved_inputs(example: Feed, feed: Feed) -> list[tuple[str, int, int, int]]:
+def _moved_inputs(example: Feed, feed: Feed) -> Moved:
     """Return the axes of inputs that differ: (input, axis, the example's size, the other)."""
     return [
         (name, axis, a, b)
@@ -111,26 +138,28 @@ def _moved_inputs(example: Feed, feed: Feed) -> list[tuple[str, int, int, int]]:
     ]
 
 
-def _examine(model: onnx.ModelProto, node: onnx.NodeProto, old: Values, new: Values, moved: list[tuple[str, int, int, int]], failing: bool) -> dict[str, Any] | None:
-    first = node.input[0] if node.input else ""
+def _examine(model: onnx.ModelProto, node: onnx.NodeProto, old: Values, new: Values, moved: Moved, failing: bool) -> list[dict[str, Any]]:
+    first, label = node.input[0] if node.input else "", graph.label(node)
     a, b = _shape(old, first), _shape(new, first)
     if node.op_type in ("Reshape", "Expand") and a is not None and b is not None and _fixed(model, node.input[1]):
         target = old.get(node.input[1])
-        sizes = new_target(node, a, b, target, moved, first) if target is not None else None
-        return {"do": "new-shape", "node": graph.label(node), "sizes": sizes, "value": node.input[1]} if sizes else None
+        found = new_targets(node, a, b, target, moved, first) if target is not None else []
+        return [{"do": "new-shape", "node": label, "sizes": sizes, "value": node.input[1]} for sizes in found]
     if not failing:
-        return None
+        return []
+    if node.op_type == "Reshape" and 0 in np.asarray(new.get(node.input[1], ())).reshape(-1) and (graph.opset(model) or 0) >= 14:
+        return [{"do": "allow-zero", "node": label}]
     if node.op_type == "Split" and len(set(_part_sizes(node, old))) == 1:
-        return {"do": "equal-parts", "node": graph.label(node)}
+        return [{"do": "equal-parts", "node": label}]
     if node.op_type == "TopK":
-        return {"do": "at-most", "node": graph.label(node), "axis": graph.attributes(node).get("axis", -1) % len(b or (1,))}
+        return [{"do": "at-most", "node": label, "axis": graph.attributes(node).get("axis", -1) % len(b or (1,))}]
     if node.op_type in RECURRENT:
         states = [i for i in RECURRENT[node.op_type] if i < len(node.input) and node.input[i] and _fixed(model, node.input[i])]
         zero = states and all(isinstance(v := old.get(node.input[i]), np.ndarray) and not v.any() for i in states)
-        return {"do": "drop-inputs", "node": graph.label(node), "inputs": states} if zero else None
+        return [{"do": "drop-inputs", "node": label, "inputs": states}] if zero else []
     if node.op_type in ELEMENTWISE or node.op_type == "Concat":
         return _operand(model, node, old, new)
-    return None
+    return []
 
 
 def _part_sizes(node: onnx.NodeProto, old: Values) -> list[int]:
@@ -139,21 +168,41 @@ def _part_sizes(node: onnx.NodeProto, old: Values) -> list[int]:
     return [int(s) for s in (stored if stored is not None else given if given is not None else ())]
 
 
-def _operand(model: onnx.ModelProto, node: onnx.NodeProto, old: Values, new: Values) -> dict[str, Any] | None:
-    """Return how to make a constant operand fit the others, where its pattern shows how it was made."""
+def _operand(model: onnx.ModelProto, node: onnx.NodeProto, old: Values, new: Values) -> list[dict[str, Any]]:
+    """Return how to make a constant operand fit the others, where its pattern, or what it was cut from, shows how."""
     fixed = [i for i in node.input if i and _fixed(model, i) and isinstance(old.get(i), np.ndarray) and old[i].ndim]
     others = [i for i in node.input if i and i not in fixed and _shape(old, i) is not None and _shape(new, i) is not None]
+    found = []
     for name in fixed:
         sizes = _sizes_beside(node, old[name].shape, others, old, new)
-        if sizes is None or sizes == list(old[name].shape):
+        if sizes == list(old[name].shape):
             continue
         pattern = patterns.describe(old[name], sizes, slim=node.op_type in ELEMENTWISE)
         if pattern is not None:
-            return {"do": "constant", "node": graph.label(node), "value": name, **pattern}
-    return None
+            found.append({"do": "constant", "node": graph.label(node), "value": name, **pattern})
+        else:
+            found += _cut_from(model, name, sizes, old)
+    return found
 
 
-def _sizes_beside(node: onnx.NodeProto, shape: tuple[int, ...], others: list[str], old: Values, new: Values) -> list[Any] | None:
+def _cut_from(model: onnx.ModelProto, name: str, sizes: list[Any], old: Values) -> list[dict[str, Any]]:
+    """Return how to take more or fewer rows of a table, where the constant is rows of one: positions counted, or cut off."""
+    maker = graph.makers(model.graph).get(name)
+    while maker is not None and maker.op_type in ("Identity", "Cast", "Unsqueeze"):
+        if maker.op_type == "Unsqueeze":
+            sizes = [s for s in sizes if s != 1]
+        name = maker.input[0]
+        maker = graph.makers(model.graph).get(name)
+    if maker is None or maker.op_type != "Gather" or graph.attributes(maker).get("axis", 0) != 0:
+        return []
+    indices = old.get(maker.input[1])
+    if not isinstance(indices, np.ndarray) or len(sizes) < indices.ndim:
+        return []
+    pattern = patterns.describe(indices, sizes[: indices.ndim], slim=False)
+    return [{"do": "constant", "node": graph.label(maker), "value": maker.input[1], **pattern}] if pattern else []
+
+
+def _sizes_beside(node: onnx.NodeProto, shape: tuple[int, ...], others: list[str], old: Values, new: Values) -> list[Any]:
     """Return the constant's sizes with those that no longer fit the other operands taken from them."""
     sizes: list[Any] = list(shape)
     joined = graph.attributes(node).get("axis", 0) if node.op_type == "Concat" else None

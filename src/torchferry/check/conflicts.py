@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 
 from torchferry.check import dtypes, graph
-from torchferry.check.types import Conflict, Types, Unfit, declared
+from torchferry.check.type_inference import Conflict, Types, Unfit, declared
 from torchferry.records import Finding, Location
 
 RANK = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float", "double")  # torch's promotion, roughly

@@ -71,7 +71,7 @@ def _examine(location: str, group: list[Piece], folder: Path, own: str) -> Itera
     trouble = path_trouble(location)
     file = folder / location if trouble is None else None
     if trouble is not None or file is None or not file.is_file():
-        moved = _elsewhere(location, facts["needs"], folder, own)
+        moved = _elsewhere(location, facts["needs"], folder, own, by_size=trouble != "outside")
         facts |= {"trouble": trouble or "missing", "found": moved}
         yield Finding("external-data-path" if trouble or moved else "external-data-missing", where, facts)
         return
@@ -99,7 +99,7 @@ def path_trouble(location: str) -> str | None:
     return "outside" if posixpath.normpath(location).startswith("..") else None
 
 
-def _elsewhere(location: str, needs: int, folder: Path, own: str) -> str | None:
+def _elsewhere(location: str, needs: int, folder: Path, own: str, by_size: bool) -> str | None:
     """Return the file in the model's folder that surely is the one meant: of that name, or the only one of that size."""
     path = PurePosixPath(location.replace("\\", "/"))
     plain = [str(PurePosixPath(*path.parts[i:])) for i in range(len(path.parts))]
@@ -111,7 +111,7 @@ def _elsewhere(location: str, needs: int, folder: Path, own: str) -> str | None:
     except OSError:
         return None
     alike = [p for p in siblings if p.name.lower() == path.name.lower() and _holds(p, needs)]
-    exact = alike or [p for p in siblings if p.stat().st_size == needs and _holds(p, needs)]
+    exact = alike or [p for p in siblings if by_size and p.stat().st_size == needs and _holds(p, needs)]
     return exact[0].name if len(exact) == 1 else None
 
 

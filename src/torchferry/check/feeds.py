@@ -15,6 +15,9 @@ import numpy as np
 from torchferry.check import dtypes
 
 
+CONVERTED = "it was turned into one"
+
+
 @dataclass(frozen=True, slots=True)
 class Declared:
     """One input as the file declares it: its name, onnxruntime's word for its type, and its sizes (None: any)."""
@@ -26,11 +29,12 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something done to a feed so that it fits: what (`kind`), to which input, and the details in words."""
+    """Something done to a feed so that it fits: to which input, what did not fit (`words`), and what was done about it."""
 
     kind: str
     input: str
     words: str
+    done: str
     announced: bool = True  # False: onnxruntime itself takes it, there is nothing to tell
 
 
@@ -90,10 +94,10 @@ def _names(declared: Sequence[Declared], feed: Mapping[str, Any], optional: froz
     changes: list[Change] = []
     for key, name in _pairs(unknown, missing, wanted, feed):
         named[name] = feed[key]
-        changes.append(Change("feed-name", name, f"the key `{key}` was taken for the input `{name}`"))
+        changes.append(Change("feed-name", name, f"`{key}` is fed, the file's input is called `{name}`", "it was taken for that"))
         unknown.remove(key)
         missing.remove(name)
-    changes += [Change("feed-extra", k, f"the key `{k}` was dropped: the file has no such input") for k in unknown]
+    changes += [Change("feed-extra", k, f"`{k}` is fed, the file has no such input", "it was dropped") for k in unknown]
     refusals = [Refusal("feed-missing", n, f"the input `{n}` ({_says(wanted[n])}) is not fed") for n in missing]
     return named, changes, refusals
 
@@ -141,7 +145,7 @@ def as_array(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
     if value is None:
         return Refusal("feed-not-an-array", spec.name, f"the input `{spec.name}` is fed None"), []
     if hasattr(value, "detach") and hasattr(value, "cpu"):
-        return _from_torch(value), [Change("feed-not-an-array", spec.name, f"the {kind} for `{spec.name}` was turned into an array")]
+        return _from_torch(value), [Change("feed-not-an-array", spec.name, f"`{spec.name}` is fed a {kind}, not a numpy array", CONVERTED)]
     try:
         array = np.asarray(value)
     except (ValueError, TypeError) as error:
@@ -151,7 +155,7 @@ def as_array(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
     if isinstance(value, (list, int, float, bool, tuple)) and array.dtype.kind in "fiub":
         array = _plain(array, want)
     told = not isinstance(value, list)  # onnxruntime takes lists
-    return array, [Change("feed-not-an-array", spec.name, f"the {kind} for `{spec.name}` was turned into an array", told)]
+    return array, [Change("feed-not-an-array", spec.name, f"`{spec.name}` is fed a {kind}, not a numpy array", CONVERTED, told)]
 
 
 def _from_torch(tensor: Any) -> np.ndarray:
@@ -172,7 +176,7 @@ def _from_objects(spec: Declared, value: np.ndarray) -> tuple[Any, list[Change]]
         array = value
     if array.dtype.kind not in "fiub":
         return Refusal("feed-not-an-array", spec.name, f"the array for `{spec.name}` holds Python objects that are not all numbers"), []
-    return array, [Change("feed-not-an-array", spec.name, f"the Python objects in `{spec.name}` were turned into {array.dtype}")]
+    return array, [Change("feed-not-an-array", spec.name, f"`{spec.name}` is fed an array of Python objects", f"they were turned into {array.dtype}")]
 
 
 def _plain(array: np.ndarray, want: np.dtype) -> np.ndarray:
@@ -188,8 +192,8 @@ def _plain(array: np.ndarray, want: np.dtype) -> np.ndarray:
 def _byte_order(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
     if not isinstance(value, np.ndarray) or value.dtype.isnative:
         return value, []
-    words = f"`{spec.name}` is stored in foreign byte order ({value.dtype.str}), which onnxruntime would misread; it was swapped"
-    return value.astype(value.dtype.newbyteorder("=")), [Change("feed-byte-order", spec.name, words)]
+    words = f"`{spec.name}` is in foreign byte order (big-endian, {value.dtype.str}), which onnxruntime misreads without an error"
+    return value.astype(value.dtype.newbyteorder("=")), [Change("feed-byte-order", spec.name, words, "its bytes were swapped")]
 
 
 def _element_type(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
@@ -197,8 +201,9 @@ def _element_type(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
     if want is None or not isinstance(value, np.ndarray):
         return value, []
     if value.dtype == want:
-        if want.kind == "V" or want.name in ("bfloat16",):
-            return value, [Change("feed-bfloat16", spec.name, f"`{spec.name}` was passed as an OrtValue: numpy has no {want.name} of its own")]
+        if want.name.startswith(("bfloat16", "float8")):
+            words = f"`{spec.name}` is {want.name}, which onnxruntime does not take from numpy"
+            return value, [Change("feed-bfloat16", spec.name, words, "it was passed as an OrtValue")]
         return value, []
     if want.kind == "O":
         if value.dtype.kind in "US":
@@ -208,7 +213,7 @@ def _element_type(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
     cast, lost = _cast(value, want)
     if cast is None:
         return Refusal("feed-dtype", spec.name, f"`{spec.name}` is {given}, the file takes {wanted}: {lost}"), []
-    return cast, [Change("feed-dtype", spec.name, f"`{spec.name}` was cast from {given} to {wanted}, which loses nothing that the file can use")]
+    return cast, [Change("feed-dtype", spec.name, f"`{spec.name}` is fed as {given}, the file takes {wanted}", "it was cast: nothing is lost")]
 
 
 def _cast(value: np.ndarray, want: np.dtype) -> tuple[np.ndarray | None, str]:
@@ -248,7 +253,7 @@ def _rank(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
     if axis != 0 and len(fits) > 1:
         return Refusal("feed-rank", spec.name, says + f", and an axis of size 1 fits at {fits}"), []
     which = "the batch axis in front" if axis == 0 else f"axis {axis}"
-    return np.expand_dims(value, axis), [Change("feed-rank", spec.name, f"{which} was added to `{spec.name}`: {list(value.shape)} for {_says(spec)}")]
+    return np.expand_dims(value, axis), [Change("feed-rank", spec.name, says, f"{which} was added")]
 
 
 def _could_be_one(size: int | str | None) -> bool:

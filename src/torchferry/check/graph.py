@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -176,3 +177,20 @@ def named(model: onnx.ModelProto) -> onnx.ModelProto:
     for place in places(copy):
         place.node.name = place.label
     return copy
+
+
+def ordered(part: Any) -> list[onnx.NodeProto]:
+    """Return the nodes of a graph so that each comes after those whose values it reads."""
+    makers = {o: i for i, n in enumerate(part.node) for o in n.output if o}
+    needs = {i: {makers[name] for name in reads(n) if name in makers} - {i} for i, n in enumerate(part.node)}
+    if all(need < i for i, wants in needs.items() for need in wants):
+        return list(part.node)
+    try:
+        return [part.node[i] for i in TopologicalSorter(needs).static_order()]
+    except CycleError:
+        return list(part.node)
+
+
+def reads(node: onnx.NodeProto) -> set[str]:
+    """Return every value that a node, or a graph inside it, reads."""
+    return set(node.input) | {i for s in subgraphs(node) for p in nodes_of(s) for i in p.node.input}

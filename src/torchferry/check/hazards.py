@@ -11,7 +11,7 @@ import onnx
 from torchferry.check import graph
 from torchferry.check.feeds import Declared
 from torchferry.check.made import evaluate
-from torchferry.check.trace import Feed, Tracer, ancestors, ordered
+from torchferry.check.trace import Feed, Tracer, ancestors
 from torchferry.records import Fault, Finding, Location
 
 PLUMBING = frozenset({"Cast", "Dropout", "Identity", "Reshape", "Transpose"})
@@ -60,7 +60,7 @@ def nan(tracer: Tracer, feed: Feed, outputs: Sequence[Any]) -> list[Finding]:
     if isinstance(values, Fault):
         return []
     known = {**graph.constants(tracer.model.graph), **feed, **values}
-    first = [n for n in ordered(tracer.model.graph) if any(_has_nan(known.get(o)) for o in n.output) and not any(_has_nan(known.get(i)) for i in n.input)]
+    first = [n for n in graph.ordered(tracer.model.graph) if any(_has_nan(known.get(o)) for o in n.output) and not any(_has_nan(known.get(i)) for i in n.input)]
     if not first:
         return []
     masked = [n for n in first if n.op_type == "Softmax" and _masked_rows(n, known)]

@@ -11,7 +11,7 @@ import onnx
 from torchferry.check import conflicts, external, graph, mismatch, stamp, structure, support
 from torchferry.check.passes import decompose
 from torchferry.check.probe import Prober, may_be_asked
-from torchferry.check.types import Types, infer
+from torchferry.check.type_inference import Types, infer
 from torchferry.ort import Worker
 from torchferry.records import Fault, Finding, Location
 from torchferry.releases import Target

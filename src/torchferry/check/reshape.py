@@ -14,20 +14,34 @@ Moved = list[tuple[str, int, int, int]]  # (input of the graph, axis, the exampl
 Shape = tuple[int, ...]
 
 
-def new_target(node: onnx.NodeProto, old: Shape, new: Shape, target: np.ndarray, moved: Moved, source: str) -> list[Any] | None:
-    """Return sizes that do at both shapes what the constant does at the old one; None if the constant does already."""
+def new_targets(node: onnx.NodeProto, old: Shape, new: Shape, target: np.ndarray, moved: Moved, source: str) -> list[list[Any]]:
+    """Return sizes that do at both shapes what the constant does at the old one, likeliest first; none if it does already."""
     wanted = [int(t) for t in target.reshape(-1)]
     if node.op_type == "Expand":
-        return _expanded(wanted, old, new, moved)
+        expanded = _expanded(wanted, old, new, moved)
+        return [expanded] if expanded is not None else []
     zero_is_copy = not graph.attributes(node).get("allowzero", 0)
     at_old = _resolved(wanted, old, zero_is_copy)
     if at_old is None or old == new:
-        return None
-    sizes = _by_groups(old, new, at_old, moved, source)
-    if sizes is None:
-        return None
+        return []
+    found: list[list[Any]] = []
+    for left_in, left_out in ((False, False), (False, True), (True, False), (True, True)):
+        sizes = _by_groups(old, new, at_old, moved, source, left_in, left_out)
+        if sizes is not None and sizes not in found:
+            found.append(sizes)
+    done = _resolved(wanted, new, zero_is_copy)
+    if any([_at(s, new, moved) for s in sizes] == done for sizes in found):
+        return []  # the constant does the right thing at both sizes
+    found.sort(key=lambda sizes: _likelihood(sizes, at_old, new, moved), reverse=True)
+    return [_shortest(sizes, at_old, source) for sizes in found]
+
+
+def _likelihood(sizes: list[Any], old: list[int], new: Shape, moved: Moved) -> tuple[int, int]:
+    """How many sizes move exactly as an input's axis does, and how many of the last ones stay: features do."""
     meant = [_at(s, new, moved) for s in sizes]
-    return None if meant == _resolved(wanted, new, zero_is_copy) else _shortest(sizes, old, new, at_old, source)
+    alike = sum((a, b) in {m[2:] for m in moved} for a, b in zip(old, meant, strict=True) if a != b)
+    still = next((i for i, (a, b) in enumerate(zip(reversed(old), reversed(meant), strict=True)) if a != b), len(old))
+    return alike, still
 
 
 def _resolved(target: list[int], shape: Shape, zero_is_copy: bool) -> list[int] | None:
@@ -40,10 +54,13 @@ def _resolved(target: list[int], shape: Shape, zero_is_copy: bool) -> list[int] 
     return sizes if prod(sizes) == prod(shape) else None
 
 
-def _by_groups(old: Shape, new: Shape, target: list[int], moved: Moved, source: str) -> list[Any] | None:
-    """Return the target with its moving sizes spelt out, group by group of axes that hold the same elements."""
+def _by_groups(old: Shape, new: Shape, target: list[int], moved: Moved, source: str, left_in: bool, left_out: bool) -> list[Any] | None:
+    """Return the target with its moving sizes spelt out, group by group of axes that hold the same elements.
+
+    A size of 1 could belong to the group on its left or on its right: the flags say which, for inputs and outputs.
+    """
     sizes: list[Any] = list(target)
-    groups = _groups(old, target)
+    groups = _groups(old, target, left_in, left_out)
     if groups is None:
         return None
     for ins, outs in groups:
@@ -51,12 +68,12 @@ def _by_groups(old: Shape, new: Shape, target: list[int], moved: Moved, source: 
             continue
         if len(outs) == 1:
             sizes[outs[0]] = _product(ins, old, new, source)
-        elif not _divided(sizes, ins, outs, old, new, target, source) and not _named(sizes, outs, target, moved):
+        elif not _divided(sizes, ins, outs, old, new, target, moved, source) and not _named(sizes, outs, target, moved):
             return None
     return sizes
 
 
-def _groups(old: Shape, target: list[int]) -> list[tuple[list[int], list[int]]] | None:
+def _groups(old: Shape, target: list[int], left_in: bool, left_out: bool) -> list[tuple[list[int], list[int]]] | None:
     """Return runs of input axes and of output axes that hold the same number of elements, in order."""
     groups, i, j = [], 0, 0
     while i < len(old) or j < len(target):
@@ -74,6 +91,12 @@ def _groups(old: Shape, target: list[int]) -> list[tuple[list[int], list[int]]] 
                 j += 1
         if left != right:
             return None
+        while left_in and i < len(old) and old[i] == 1:
+            ins.append(i)
+            i += 1
+        while left_out and j < len(target) and target[j] == 1:
+            outs.append(j)
+            j += 1
         groups.append((ins, outs))
     return groups
 
@@ -85,11 +108,12 @@ def _product(ins: list[int], old: Shape, new: Shape, source: str) -> Any:
     return factors[0] if len(factors) == 1 else ["mul", *factors]
 
 
-def _divided(sizes: list[Any], ins: list[int], outs: list[int], old: Shape, new: Shape, target: list[int], source: str) -> bool:
+def _divided(sizes: list[Any], ins: list[int], outs: list[int], old: Shape, new: Shape, target: list[int], moved: Moved, source: str) -> bool:
     """One axis split into several, as batch * heads is: all but one stay, the first that can takes the rest."""
     whole = prod(new[i] for i in ins)
     same = [o for o in outs if any(old[i] == target[o] and old[i] != new[i] for i in ins)]
-    for out in [*same, *outs]:
+    paired = [o for o in outs if (target[o], whole // max(1, prod(target[p] for p in outs if p != o))) in {m[2:] for m in moved}]
+    for out in [*paired, *same, *outs]:
         rest = prod(target[o] for o in outs if o != out)
         if rest and whole % rest == 0:
             sizes[out] = ["div", _product(ins, old, new, source), rest] if rest != 1 else _product(ins, old, new, source)
@@ -133,10 +157,10 @@ def _at(size: Any, shape: Shape, moved: Moved) -> int:
     return prod(_at(r, shape, moved) for r in rest)
 
 
-def _shortest(sizes: list[Any], old: Shape, new: Shape, target: list[int], source: str) -> list[Any]:
+def _shortest(sizes: list[Any], target: list[int], source: str) -> list[Any]:
     """Return the sizes as a plain constant where that can say it: 0 copies an axis, one -1 takes the rest."""
     plain = [0 if s == ["size", source, i] else s for i, s in enumerate(sizes)]
     moving = [i for i, s in enumerate(plain) if not isinstance(s, int)]
-    if len(moving) == 1 and 0 not in [t for t in target]:
+    if len(moving) == 1 and 0 not in target:
         return [-1 if i in moving else s for i, s in enumerate(plain)]
     return plain if not moving else sizes

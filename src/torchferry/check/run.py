@@ -143,8 +143,6 @@ def _fixed_sizes(opened: Opened, tracer: Tracer | None, feed: Feed, fixed: list[
         axes.setdefault(spec.name, {})[str(axis)] = _axis_name(spec, axis, feed)
     example = {n: _resized(a, next((d for d in opened.declared if d.name == n), None), {}) for n, a in feed.items()}
     plan = baked.plan(tracer, example, feed, axes) if tracer is not None else None
-    if plan is not None and tracer is not None and not baked.rows_agree(tracer, plan, feed):
-        plan = None
     found = []
     for spec, axis in fixed:
         facts: dict[str, Any] = {"axis": axis, "declared": (spec.shape or ())[axis], "got": int(feed[spec.name].shape[axis]), "shape": list(feed[spec.name].shape)}
@@ -161,7 +159,7 @@ def _plan(opened: Opened, tracer: Tracer, failure: Failure, feed: Feed, good: li
     """Return a plan found from a feed that runs: one of the user's, or one of the sizes that constants speak of."""
     for example in good:
         if {n: np.shape(a) for n, a in example.items()} != {n: np.shape(a) for n, a in feed.items()}:
-            if (plan := baked.plan(tracer, example, feed, {})) is not None and baked.rows_agree(tracer, plan, feed):
+            if (plan := baked.plan(tracer, example, feed, {})) is not None:
                 return plan
     sizes = _symbols(opened.declared, feed)
     if not sizes:
@@ -172,7 +170,7 @@ def _plan(opened: Opened, tracer: Tracer, failure: Failure, feed: Feed, good: li
         example = {n: _resized(a, next((d for d in opened.declared if d.name == n), None), guess) for n, a in feed.items()}
         if isinstance(opened.worker.run(opened.key, example), Fault):
             continue
-        if (plan := baked.plan(tracer, example, feed, {})) is not None and baked.rows_agree(tracer, plan, feed):
+        if (plan := baked.plan(tracer, example, feed, {})) is not None:
             return plan
     return None
 

@@ -8,7 +8,7 @@ import onnx
 
 from torchferry.check import graph, schemas
 from torchferry.records import Finding, Location
-from torchferry.releases import Target
+from torchferry.releases import IR_OF_OPSET, Target
 
 # Operators that mean something else from this opset on although an old node is still well-formed.
 CHANGED_MEANING = {"Softmax": 13, "LogSoftmax": 13, "Hardmax": 13, "Resize": 11, "GroupNormalization": 21, "BatchNormalization": 14, "Cast": 6}
@@ -33,7 +33,8 @@ def _opset(model: onnx.ModelProto, target: Target) -> Iterator[Finding]:
         facts = {"opset": stamped, "most": target.opset, "target": str(target), "changed": changed(model, target.opset)}
         yield Finding("opset-too-new", facts=facts)
     if stamped is None and any(p.node.domain in schemas.STANDARD for p in graph.places(model)):
-        yield Finding("opset-missing", facts={"to": nearest(model, target.opset, target.opset)})
+        of_its_time = max((o for o, ir in IR_OF_OPSET.items() if ir <= model.ir_version), default=target.opset)
+        yield Finding("opset-missing", facts={"to": nearest(model, min(of_its_time, target.opset), target.opset)})
 
 
 def changed(model: onnx.ModelProto, to: int) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import onnx
 
 from torchferry.check import dtypes, external, graph
-from torchferry.check.types import declared, infer
+from torchferry.check.type_inference import declared, infer
 from torchferry.errors import did_you_mean
 from torchferry.records import Finding, Location
 
@@ -119,17 +119,12 @@ def _cycles(model: onnx.ModelProto) -> Iterator[Finding]:
 def _ring(part: onnx.GraphProto) -> list[onnx.NodeProto]:
     """Return nodes that feed each other in a ring, or nothing."""
     makers = {output: index for index, node in enumerate(part.node) for output in node.output if output}
-    needs = {i: {makers[name] for name in _reads(node) if name in makers} for i, node in enumerate(part.node)}
+    needs = {i: {makers[name] for name in graph.reads(node) if name in makers} for i, node in enumerate(part.node)}
     try:
         TopologicalSorter(needs).prepare()
     except CycleError as error:
         return [part.node[i] for i in error.args[1][:-1]]
     return []
-
-
-def _reads(node: onnx.NodeProto) -> set[str]:
-    inner = {i for s in graph.subgraphs(node) for p in graph.nodes_of(s) for i in p.node.input}
-    return set(node.input) | inner
 
 
 def _initializers(model: onnx.ModelProto) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from torchferry import ort
 from torchferry.check import dtypes, graph, schemas, stamp
 from torchferry.check.passes import decompose
 from torchferry.check.probe import Prober, may_be_asked
-from torchferry.check.types import BY_ATTRIBUTE, Types
+from torchferry.check.type_inference import BY_ATTRIBUTE, Types
 from torchferry.records import Finding, Location
 from torchferry.releases import Target
 

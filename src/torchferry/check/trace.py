@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -61,15 +60,15 @@ class Tracer:
         return Failure(place.label if place else name, place.node.op_type if place else op, fault)
 
     def values(self, feed: Feed, before: str | None = None, only: Sequence[str] | None = None) -> Values | Fault:
-        """Return the values that a run makes, up to but without the node labelled `before`."""
+        """Return the values that a run makes; only those that the node labelled `before` is made from, where one is given."""
+        nodes = graph.ordered(self.model.graph)
+        if before is not None:
+            nodes = self._leading_to(before, nodes)
         part = onnx.ModelProto()
         part.CopyFrom(self.model)
-        nodes = ordered(part.graph)
-        if before is not None:
-            last = next((i for i, n in enumerate(nodes) if graph.label(n) == before), len(nodes))
-            nodes = nodes[:last]
+        kept = [onnx.NodeProto.FromString(n.SerializeToString()) for n in nodes]
         del part.graph.node[:]
-        part.graph.node.extend(nodes)
+        part.graph.node.extend(kept)
         del part.graph.output[:]
         names = [o for n in nodes for o in n.output if o and (only is None or o in only)]
         if not names:
@@ -78,21 +77,11 @@ class Tracer:
         answer = self.run(part, feed)
         return answer if isinstance(answer, Fault) else dict(zip(names, answer, strict=True))
 
-
-def ordered(part: Any) -> list[onnx.NodeProto]:
-    """Return the nodes of a graph so that each comes after those whose values it reads."""
-    makers = {o: i for i, n in enumerate(part.node) for o in n.output if o}
-    needs = {i: {makers[name] for name in _reads(n) if name in makers} - {i} for i, n in enumerate(part.node)}
-    if all(need < i for i, wants in needs.items() for need in wants):
-        return list(part.node)
-    try:
-        return [part.node[i] for i in TopologicalSorter(needs).static_order()]
-    except CycleError:
-        return list(part.node)
-
-
-def _reads(node: onnx.NodeProto) -> set[str]:
-    return set(node.input) | {i for s in graph.subgraphs(node) for p in graph.nodes_of(s) for i in p.node.input}
+    def _leading_to(self, label: str, nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
+        """Return the nodes whose values a node is made from; others may fail too, and would spoil the run."""
+        last = next((n for n in nodes if graph.label(n) == label), None)
+        needed = {a for i in graph.reads(last) for a in ancestors(self.model.graph, i)} if last is not None else set()
+        return [n for n in nodes if needed.intersection(n.output)]
 
 
 def ancestors(part: Any, name: str) -> set[str]:
@@ -103,7 +92,7 @@ def ancestors(part: Any, name: str) -> set[str]:
         if value and value not in found:
             found.add(value)
             if (node := makers.get(value)) is not None:
-                waiting += _reads(node)
+                waiting += graph.reads(node)
     return found
 
 

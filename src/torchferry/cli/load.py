@@ -67,7 +67,17 @@ def load(name: str, inputs: Sequence[ExampleInput] = (), *, trust_remote_code: b
         loaded = _program(name)
     else:
         loaded = _from_code(name)
-    return _with_inputs(loaded, inputs) if inputs else loaded
+    return _with_inputs(loaded, inputs) if inputs else _with_an_example(name, loaded)
+
+
+def _with_an_example(name: str, loaded: Loaded) -> Loaded:
+    """Return the model as it is, unless it came without the example that it needs."""
+    given = loaded.kwargs or not (isinstance(loaded.args, tuple | list) and not loaded.args)
+    needed = [] if given or not hasattr(loaded.model, "forward") else _needs(loaded.model.forward)
+    if needed:
+        options = " ".join(f"--input {n}:SHAPE:DTYPE" for n in needed)
+        raise UsageError(f"`{name}` comes without an example input; let it return (model, args), or add {options}")
+    return loaded
 
 
 def _program(path: str) -> Loaded:

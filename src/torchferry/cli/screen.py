@@ -32,10 +32,18 @@ def console(stream: IO[str]) -> Console:
     """Return a rich console on a stream that writes what the stream's encoding can show, and colours only where wanted."""
     from rich.console import Console
 
+    class Patient(Console):
+        """A console that falls silent when its reader goes away (`| head`), so that the exit code stays what it is."""
+
+        def on_broken_pipe(self) -> None:
+            self.quiet = True
+            with open(os.devnull, "w") as nowhere:
+                os.dup2(nowhere.fileno(), stream.fileno())
+
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="backslashreplace")  # a user's own file names and code may hold anything
     live = stream.isatty() and os.environ.get("TERM") != "dumb"
-    return Console(
+    return Patient(
         file=stream,
         force_terminal=live,
         force_interactive=live and "CI" not in os.environ,

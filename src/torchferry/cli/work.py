@@ -92,6 +92,8 @@ def _sensible(ask: Ask) -> None:
         check_writable(path)
     if ask.kind != "export" and not ask.file.is_file():
         raise UsageError(f"there is no file `{ask.file}`")
+    if ask.output is not None and ask.output.resolve() == ask.file.resolve():
+        raise UsageError(f"the file that is checked is never overwritten; name another one with -o than `{ask.output}`")
     if ask.data is not None and not ask.data.is_file():
         raise UsageError(f"there is no file `{ask.data}`")
     if ask.model:

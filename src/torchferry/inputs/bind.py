@@ -12,7 +12,7 @@ from torchferry import eager, trees
 from torchferry.errors import UsageError, did_you_mean
 from torchferry.inputs import asked as asking
 from torchferry.inputs import examples as further
-from torchferry.inputs import misbound
+from torchferry.inputs import foreign, misbound
 from torchferry.inputs.arguments import Reading, by_name, positional_names, readings
 from torchferry.inputs.callee import Callee, find
 from torchferry.inputs.discover import Found, discover, nothing_moves, within
@@ -21,13 +21,14 @@ from torchferry.inputs.flat import is_output
 from torchferry.inputs.notices import failed_example, fixed_words, notices
 from torchferry.inputs.prepare import Prepared, prepare
 from torchferry.inputs.probe import Observed, Prober, observe
-from torchferry.inputs.roles import Part
+from torchferry.inputs.roles import Part, pointing
 from torchferry.inputs.roles import parts as roles_of
 from torchferry.inputs.vary import Plan, resized
 from torchferry.records import Bound, Case, Dim, Fault, Finding, Job, Location, Signature, Step, TensorSpec
 
 CALLS = 400  # of the eager model at most, to find out which sizes move
-SECONDS = 30.0  # and no longer than this, whatever the model
+PATIENCE = 25  # times as long as one call takes, but at least
+SHORTEST, LONGEST = 4.0, 60.0  # so many seconds, and no more than so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +47,24 @@ def bind(case: Case) -> Step:
     called = _called(job, find(job.model))
     if isinstance(called, Step):
         return called
+    asked = _asked(job, called)
+    outputs = _output_names(job, called, asked)
+    if job.onnx is not None:
+        matched = foreign.match(job.onnx, called.callee, called.prepared)
+        if matched.refused:
+            words = "; ".join(str(f.facts["words"]) for f in matched.findings)
+            return Step("inputs", fault=Fault("FileMismatch", words), findings=(*called.findings, *matched.findings))
+        called = replace(called, prepared=matched.prepared, findings=(*called.findings, *matched.findings))
+        asked = matched.asked
+        outputs = matched.outputs if len(matched.outputs) == len(outputs) else outputs
     parts = _parts(called)
-    found, asked, findings = _sizes(job, called, parts)
+    found, findings = _sizes(job, called, parts, asked)
+    for axis, size in found.pointing:
+        parts = pointing(parts, axis, size)
     prepared = _renamed(called, asked.inputs)
     signature = _signature(prepared, found)
     feeder = Feeder(called.callee, prepared, signature)
     others = further.flatten(feeder, signature, job.examples)
-    outputs = _output_names(job, called, prepared.names, asked.outputs)
     bound = _bound(prepared, found, signature, feeder, parts, outputs, others.tensors)
     findings = (*called.findings, *findings, *others.findings, *notices(called.callee, prepared, called.observed))
     return Step("inputs", bound, findings=findings, notes=(*found.notes, *fixed_words(prepared)))
@@ -110,18 +122,18 @@ def _parts(called: Called) -> tuple[Part, ...]:
     return roles_of(called.prepared.keys, tensors, tables, called.prepared.numbers)
 
 
-def _sizes(job: Job, called: Called, parts: tuple[Part, ...]) -> tuple[Found, asking.Asked, tuple[Finding, ...]]:
+def _sizes(job: Job, called: Called, parts: tuple[Part, ...], asked: asking.Asked) -> tuple[Found, tuple[Finding, ...]]:
     prepared = called.prepared
-    asked = _asked(job, called)
     must = further.differing_axes(Feeder(called.callee, prepared, Signature(())), job.examples)
-    if job.dynamic_shapes == "none" and not must:
-        return nothing_moves(prepared.tensors), asked, ()
-    prober = Prober(prepared.flat, prepared.tensors, parts, calls=CALLS, seconds=SECONDS)
+    if asked.axes == {} and not must:
+        return nothing_moves(prepared.tensors), ()
+    seconds = min(max(PATIENCE * called.observed.seconds, SHORTEST), LONGEST)
+    prober = Prober(prepared.flat, prepared.tensors, parts, calls=CALLS, seconds=seconds)
     names = [asked.inputs.get(i, name) for i, name in enumerate(prepared.names)]
     empty = {name: low == 0 for name, (low, _) in job.ranges.items()}
     found = discover(prober, names, asked.axes, must, empty)
     dims, beyond = _with_ranges(job.ranges, found, [tuple(t.shape) for t in prepared.tensors])
-    return replace(found, dims=dims), asked, (*found.findings, *beyond)
+    return replace(found, dims=dims), (*found.findings, *beyond)
 
 
 def _asked(job: Job, called: Called) -> asking.Asked:
@@ -185,8 +197,9 @@ def _signature(prepared: Prepared, found: Found) -> Signature:
     return Signature(specs, found.dims, prepared.fixed)
 
 
-def _output_names(job: Job, called: Called, inputs: tuple[str, ...], named: Mapping[int, str]) -> tuple[str, ...]:
-    own = [named.get(i, n) for i, n in enumerate(n for n, leaf in called.observed.outputs if is_output(leaf))]
+def _output_names(job: Job, called: Called, asked: asking.Asked) -> tuple[str, ...]:
+    inputs = _renamed(called, asked.inputs).names
+    own = [asked.outputs.get(i, n) for i, n in enumerate(n for n, leaf in called.observed.outputs if is_output(leaf))]
     given = list(job.output_names or ())
     if len(given) > len(own):
         raise UsageError(f"output_names has {len(given)} names ({', '.join(given)}), but the model gives {len(own)}: {', '.join(own)}")

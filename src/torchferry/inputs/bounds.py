@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -17,6 +17,7 @@ MOST_ELEMENTS = 2**22  # of all inputs together, in a call that looks for an upp
 MOST_CANDIDATES = 4
 SLOWEST = 4.0  # seconds that a call one past the end of a table may be expected to take
 QUICK = 0.2  # and one at a size that nothing in the model suggests
+Bound = tuple[int, str]  # the largest size, and why
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,24 +29,36 @@ class Span:
     why: str = ""
 
 
-def span(prober: Prober, ties: Ties, root: str, *, from_zero: bool = False) -> Span:
-    """Return how far a root goes as far as trying can tell."""
-    low = 0 if from_zero and prober.runs(ties.shapes(**{root: 0})) else _lowest(prober, ties, root)
-    if root in ties.ends:
-        return Span(low, ties.ends[root], "the model takes no more than the example has")
-    high, why = _from_tables(prober, ties, root)
-    if high is None:
-        high, why = _from_trying(prober, ties, root)
-    return Span(low, high, why)
+def spans(prober: Prober, ties: Ties, empty: Collection[str] = ()) -> dict[str, Span]:
+    """Return how far each root goes, as far as trying can tell; `empty` are those that may be asked to be 0."""
+    lows = _lows(prober, ties, empty)
+    tables = _from_tables(prober, ties, lows)
+    found = {}
+    for root, low in lows.items():
+        if root in ties.ends:
+            found[root] = Span(low, ties.ends[root], "the model takes no more than the example has")
+        else:
+            high, why = tables.get(root) or _from_trying(prober, ties, root) or (None, "")
+            found[root] = Span(low, high, why)
+    return found
+
+
+# --- downwards -----------------------------------------------------------------------------------
+
+
+def _lows(prober: Prober, ties: Ties, empty: Collection[str]) -> dict[str, int]:
+    least = {root: ties.steps.get(root, 1) for root in ties.roots}
+    lows = least if prober.runs(ties.shapes(**least)) else {root: _lowest(prober, ties, root) for root in ties.roots}
+    return {root: 0 if root in empty and prober.runs(ties.shapes(**{root: 0})) else low for root, low in lows.items()}
 
 
 def _lowest(prober: Prober, ties: Ties, root: str) -> int:
     """Return the smallest size that runs, by halving: a kernel that needs 7 needs them at any larger size too."""
     step = ties.steps.get(root, 1)
-    good, bad = ties.roots[root], 0
-    if prober.runs(ties.shapes(**{root: step})):
+    said = prober.refusal(ties.shapes(**{root: step}))
+    if said is None or said.text == "not tried":  # untried is no bound; verification tries the ends
         return step
-    bad = step
+    good, bad = ties.roots[root], step
     while good - bad > step:
         middle = (good + bad) // 2 // step * step
         if middle <= bad:
@@ -57,48 +70,67 @@ def _lowest(prober: Prober, ties: Ties, root: str) -> int:
     return good
 
 
-def _from_tables(prober: Prober, ties: Ties, root: str) -> tuple[int | None, str]:
-    """Return the bound that an embedding sets whose largest index grows with the size: positions, not ids."""
+# --- upwards, by looking at the indices into embeddings -------------------------------------------
+
+
+def _from_tables(prober: Prober, ties: Ties, lows: dict[str, int]) -> dict[str, Bound]:
+    """Return the bounds that embeddings set whose largest index grows with a size: positions, not ids."""
+    if not any(isinstance(m, torch.nn.Embedding) for m in prober.module.modules()):
+        return {}
+    before = _largest_indices(prober, ties.shapes())
+    growing = {root: path for root in ties.roots if root not in ties.ends and (path := _grows(prober, ties, root, before)) is not None}
+    found = {}
+    for root, path in growing.items():
+        rows, index = before[path]
+        beside = sum(ties.roots[r] - lows[r] for r, p in growing.items() if p == path and r != root)  # the others at their least
+        step = ties.steps.get(root, 1)
+        found[root] = ((rows - 1 - index + ties.roots[root] + beside) // step * step, f"{_shown(path)} has {rows} rows")
+    return found
+
+
+def _grows(prober: Prober, ties: Ties, root: str, before: dict[str, tuple[int, int]]) -> str | None:
+    """Return the table whose largest index follows a size one to one: the tightest, or None."""
     step, size = ties.steps.get(root, 1), ties.roots[root]
-    least = _least(prober, ties, root)
-    try:
-        before, after = (_largest_indices(prober, ties.shapes(**{**least, root: n})) for n in (size, size + 2 * step))
-        growing = {p: rows - 1 - index + size for p, (rows, index) in before.items() if after.get(p, (0, 0))[1] - index == 2 * step}
-        if not growing:
-            return None, ""
-        path = min(growing, key=lambda p: growing[p])
-        further = min(growing[path] // step * step, max(4 * size, 64 // step * step))
-        far = _largest_indices(prober, ties.shapes(**{**least, root: further}))
-    except Exception:  # the larger size may be one too many; then trying tells
-        return None, ""
-    if far[path][1] - before[path][1] != further - size:  # distances that are put into buckets grow only at first
-        return None, ""
-    # the others are at their least here, so this is the end of the range when they are
-    return growing[path] // step * step, f"{_shown(path)} has {before[path][0]} rows"
+    after = _largest_indices(prober, ties.shapes(**{root: size + 2 * step}))
+    following = [p for p, (_, index) in before.items() if p in after and after[p][1] - index == 2 * step]
+    if not following:
+        return None
+    path = min(following, key=lambda p: before[p][0] - before[p][1])
+    rows, index = before[path]
+    further = min((rows - 1 - index + size) // step * step, max(4 * size, 64 // step * step))
+    far = _largest_indices(prober, ties.shapes(**{root: further}))
+    # distances that are put into buckets follow only at first
+    return path if path in far and far[path][1] - index == further - size else None
 
 
 def _largest_indices(prober: Prober, shapes: Shapes) -> dict[str, tuple[int, int]]:
+    """Return {embedding: (rows, largest index)} of a call; nothing if the model refuses it."""
     made = tuple(resized(t, s, p) for t, s, p in zip(prober.tensors, shapes, prober.parts, strict=True))
-    # ids repeat when an input grows, so that an index which grows is one that the model counts by itself
-    return {path: (rows, int(index.max())) for path, rows, index in observe(prober.module, made).tables if index.numel()}
+    try:
+        # ids repeat when an input grows, so that an index which grows is one that the model counts by itself
+        return {path: (rows, int(index.max())) for path, rows, index in observe(prober.module, made).tables if index.numel()}
+    except Exception:  # the larger size may be one too many; then trying tells
+        return {}
 
 
-def _from_trying(prober: Prober, ties: Ties, root: str) -> tuple[int | None, str]:
+# --- upwards, by trying ----------------------------------------------------------------------------
+
+
+def _from_trying(prober: Prober, ties: Ties, root: str) -> Bound | None:
     """Return the bound found by running one past the sizes of the model's tables, and at a few larger sizes."""
     step, good = ties.steps.get(root, 1), ties.roots[root]
-    least = _least(prober, ties, root)
     tables = dict(_candidates(prober.module, good))
-    tries = sorted([((rows // step + 1) * step, SLOWEST) for rows in tables] + [(n // step * step, QUICK) for n in (32, 128, 512) if n > good])
-    for size, seconds in tries:
-        if not _affordable(prober, ties, root, size, seconds):
-            continue
+    tries = [((rows // step + 1) * step, SLOWEST) for rows in tables] + [(n // step * step, QUICK) for n in (32, 128, 512) if n > good]
+    tries = [(size, seconds) for size, seconds in sorted(tries) if _affordable(prober, ties, root, size, seconds)]
+    least = _least(prober, ties, root) if tries else {}
+    for size, _ in tries:
         said = prober.refusal(ties.shapes(**{**least, root: size}))
         if said is None:
             good = max(good, size)
         elif said.text != "not tried":
             high = _largest(prober, ties, root, least, good, size)
             return high, f"{_shown(tables[high])} has {high} rows" if high in tables else why_fixed(said, high)
-    return None, ""
+    return None
 
 
 def _least(prober: Prober, ties: Ties, root: str) -> dict[str, int]:
@@ -123,9 +155,8 @@ def _largest(prober: Prober, ties: Ties, root: str, least: dict[str, int], good:
 def _candidates(module: torch.nn.Module, above: int) -> Iterator[tuple[int, str]]:
     """Yield the sizes of tables that could be positions, smallest first."""
     found: dict[int, str] = {}
-    tensors = [*module.named_buffers(), *module.named_parameters()]
-    for path, tensor in tensors:
-        likely = re.search(r"pos|pe\b|\bpe|bias|mask|tril|freq|cos|sin|rel|table|cache|emb", path.rsplit(".", 2)[-1].lower() + path.lower())
+    for path, tensor in [*module.named_buffers(), *module.named_parameters()]:
+        likely = re.search(r"pos|pe\b|\bpe|bias|mask|tril|freq|cos|sin|rel|table|cache|emb", path.lower())
         for size in tensor.shape if likely and tensor.dim() >= 2 else ():
             if size > above:
                 found.setdefault(int(size), path)
@@ -140,4 +171,3 @@ def _affordable(prober: Prober, ties: Ties, root: str, size: int, seconds: float
 
 def _shown(path: str) -> str:
     return path.removeprefix("model.").removesuffix(".weight") or "the model"
-

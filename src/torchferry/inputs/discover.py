@@ -5,19 +5,23 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from torchferry.errors import UsageError
 from torchferry.inputs import sizes as size_text
 from torchferry.inputs.axis_names import name_roots
-from torchferry.inputs.bounds import Span, span
+from torchferry.inputs.bounds import Span, spans
 from torchferry.inputs.hints import Hints, symbolic_sizes
 from torchferry.inputs.moving import Search, Ties, Unit
 from torchferry.inputs.probe import Axis, Prober, Shapes, moved
 from torchferry.inputs.reasons import why_fixed
 from torchferry.records import Dim, Finding, Location, Size
+
+
+LONG_LIST = 5  # from here on the items of a list are tried together, as one by one would take too many calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ class Found:
     sizes: Mapping[str, int]  # each dim in the example
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    pointing: tuple[tuple[Axis, int], ...] = ()  # (axis, size): integers beyond that size are indices into the axis
 
 
 def nothing_moves(tensors: Sequence[object]) -> Found:
@@ -69,18 +74,18 @@ def discover(
         _tie_idle_masks(prober, ties)
         if asked is not None:
             _same_name_same_size(ties, asked, names, example)
-            _only_asked(ties, {**asked, **dict.fromkeys(must, Ask())})
+            _only_asked(ties, {**asked, **dict.fromkeys(must, Ask())}, example)
     wanted = {axis: ask.name for axis, ask in (asked or {}).items() if ask.name}
     ranks = [len(s) for s in example]
     called = name_roots(ties, names, prober.parts, ranks, wanted)
     empty = {root for root in ties.roots if _is_past(ties, root, prober) or (zero or {}).get(called[root])}
-    spans = {root: span(prober, ties, root, from_zero=root in empty) for root in ties.roots}
-    dims = tuple(_dim(root, called[root], spans[root], ties, asked or {}, must) for root in ties.roots)
+    far = spans(prober, ties, empty)
+    dims = tuple(_dim(root, called[root], far[root], ties, asked or {}, must) for root in ties.roots)
     shapes = tuple(tuple(_renamed(ties.sizes.get((i, a), n), called) for a, n in enumerate(s)) for i, s in enumerate(ties.base))
     why = tuple(tuple("" if (i, a) in ties.sizes else _reason(prober, ties, (i, a)) for a in range(len(s))) for i, s in enumerate(ties.base))
     findings = _refused(asked or {}, must, ties, why, names, example)
     sizes = {called[root]: n for root, n in ties.roots.items()}
-    return Found(shapes, dims, ties.base, why, sizes, table(names, shapes, dims, why), findings)
+    return Found(shapes, dims, ties.base, why, sizes, table(names, shapes, dims, why), findings, tuple(_pointed_into(prober, ties)))
 
 
 def table(names: Sequence[str], shapes: Sequence[Sequence[Size]], dims: Sequence[Dim], why: Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -105,12 +110,12 @@ def table(names: Sequence[str], shapes: Sequence[Sequence[Size]], dims: Sequence
 
 
 def _units(names: Sequence[str], shapes: Shapes, prober: Prober) -> list[Unit]:
-    """Return the axes to try, those of look-alike inputs (the layers of a cache, the items of a list) as one."""
+    """Return the axes to try, those of look-alike inputs (the layers of a cache, the items of a long list) as one."""
     alike: dict[object, list[int]] = {}
-    for i, name in enumerate(names):
-        pattern = re.sub(r"\b(key|value)$", "kv", re.sub(r"\d+", "#", name))
-        key = (pattern, shapes[i], prober.tensors[i].dtype) if pattern != name else i
-        alike.setdefault(key, []).append(i)
+    patterns = [re.sub(r"\b(key|value)$", "kv", re.sub(r"\d+", "#", name)) for name in names]
+    for i, pattern in enumerate(patterns):
+        together = prober.parts[i].role == "cache" or patterns.count(pattern) >= LONG_LIST
+        alike.setdefault((pattern, shapes[i], prober.tensors[i].dtype) if together else i, []).append(i)
     return [tuple((i, a) for i in members) for members in alike.values() for a in range(len(shapes[members[0]])) if shapes[members[0]][a] > 0]
 
 
@@ -169,8 +174,12 @@ def as_asked(prober: Prober, asked: Mapping[Axis, Ask], names: Sequence[str], ex
     if roots.values() - ties.roots.keys() or ties.shapes() != example:
         return None
     _settle_ones(prober, ties, example)
-    moves = all(prober.runs(ties.shapes(**{root: size + k})) for root, size in ties.roots.items() for k in (1, 2))
-    return ties if moves else None
+    taken = {n for shape in ties.base for n in shape}
+    other: dict[str, int] = {}
+    for root, size in ties.roots.items():  # all at once and all different: what is tied unasked shows up as a refusal
+        other[root] = next(n for n in itertools.count(size + 1) if n not in taken)
+        taken.add(other[root])
+    return ties if prober.runs(ties.shapes(**other)) else None
 
 
 def _two_sizes(name: str, asked: Mapping[Axis, Ask], names: Sequence[str], example: Shapes) -> UsageError:
@@ -196,7 +205,7 @@ def _same_name_same_size(ties: Ties, asked: Mapping[Axis, Ask], names: Sequence[
             del ties.roots[two]
 
 
-def _only_asked(ties: Ties, asked: Mapping[Axis, Ask]) -> None:
+def _only_asked(ties: Ties, asked: Mapping[Axis, Ask], example: Shapes) -> None:
     kept = {root for axis in asked for root in size_text.names(ties.sizes.get(axis, 0))}
     for axis, size in list(ties.sizes.items()):
         if not size_text.names(size) & kept:
@@ -205,6 +214,7 @@ def _only_asked(ties: Ties, asked: Mapping[Axis, Ask]) -> None:
     for root in list(ties.roots):
         if root not in needed:
             del ties.roots[root]
+    ties.base = moved(ties.base, {(i, a): n for i, s in enumerate(example) for a, n in enumerate(s) if (i, a) not in ties.sizes})
 
 
 def _refused(
@@ -222,6 +232,16 @@ def _refused(
 
 
 # --- after the search ----------------------------------------------------------------------------
+
+
+def _pointed_into(prober: Prober, ties: Ties) -> Iterator[tuple[Axis, int]]:
+    """Yield the axes that shrank only with smaller integers, with the smallest size at which that happened."""
+    for root in ties.roots:
+        axis = next((a for a, size in ties.sizes.items() if size == root), None)
+        low = [s[axis[0]][axis[1]] for s in prober.lowered if axis is not None and s[axis[0]][axis[1]] < ties.base[axis[0]][axis[1]]]
+        others = [s for s in prober.lowered if axis is not None and s[axis[0]][axis[1]] >= ties.base[axis[0]][axis[1]]]
+        if axis is not None and low and not others:
+            yield axis, max(low)
 
 
 def _is_past(ties: Ties, root: str, prober: Prober) -> bool:

@@ -61,27 +61,26 @@ class Prober:
 
     def _try(self, shapes: Shapes) -> Refusal | None:
         made = tuple(resized(t, s, p) for t, s, p in zip(self.tensors, shapes, self.parts, strict=True))
+        if self.mixed_runs:  # a mask that hides nothing is often not looked at: its sizes count when it hides something
+            made = tuple(_mixed(t, p) for t, p in zip(made, self.parts, strict=True))
         said = self._call(made)
         if said is not None and any(w in said.text for w in ("index", "range", "bounds", "length")):
             # an index may point past the end of something that shrank: try again with indices that fit anywhere
-            made, said = self._lowered(shapes, made, said)
-        if said is None and any(p.role in ("mask", "bool") for p in self.parts):
-            # a mask that hides nothing is often not looked at: its sizes count when it hides something
-            said = self._call(tuple(_mixed(t, p) for t, p in zip(made, self.parts, strict=True))) if self.mixed_runs else None
+            said = self._lowered(shapes, made, said)
         return said
 
-    def _lowered(self, shapes: Shapes, made: tuple[torch.Tensor, ...], said: Refusal) -> tuple[tuple[torch.Tensor, ...], Refusal | None]:
+    def _lowered(self, shapes: Shapes, made: tuple[torch.Tensor, ...], said: Refusal) -> Refusal | None:
         for top in (1, 0):
             low = tuple(_low(t, p, top) for t, p in zip(made, self.parts, strict=True))
             if any(a is not b for a, b in zip(low, made, strict=True)) and self._call(low) is None:
                 self.lowered.add(shapes)
-                return low, None
-        return made, said
+                return None
+        return said
 
     @cached_property
     def mixed_runs(self) -> bool:
-        """Whether the model takes the example with masks that hide something."""
-        return self._call(tuple(_mixed(t, p) for t, p in zip(self.tensors, self.parts, strict=True))) is None
+        """Whether there are masks, and the model takes the example with masks that hide something."""
+        return any(p.role in ("mask", "bool") for p in self.parts) and self._call(tuple(_mixed(t, p) for t, p in zip(self.tensors, self.parts, strict=True))) is None
 
     def _call(self, tensors: tuple[torch.Tensor, ...]) -> Refusal | None:
         self.calls_left -= 1
@@ -134,6 +133,7 @@ class Observed:
 
     outputs: list[tuple[str, Any]]
     tables: list[tuple[str, int, torch.Tensor]]
+    seconds: float = 0.0
 
 
 def observe(module: Any, tensors: Sequence[torch.Tensor]) -> Observed:
@@ -152,10 +152,11 @@ def observe(module: Any, tensors: Sequence[torch.Tensor]) -> Observed:
     for path, table in module.named_modules():
         if isinstance(table, torch.nn.Embedding):
             watch(path, table)
+    began = time.perf_counter()
     try:
         with eager.untouched(module):
             eager.call(call, tuple(tensors))
     finally:
         for handle in handles:
             handle.remove()
-    return Observed(seen, tables)
+    return Observed(seen, tables, time.perf_counter() - began)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -30,6 +30,14 @@ def parts(names: Sequence[str], tensors: Sequence[torch.Tensor], tables: Mapping
     return tuple(
         Part("number", *_span(t)) if i in numbers else _part(i, n, t, tensors, tables.get(i))
         for i, (n, t) in enumerate(zip(names, tensors, strict=True))
+    )
+
+
+def pointing(parts: Sequence[Part], axis: tuple[int, int], size: int) -> tuple[Part, ...]:
+    """Return the parts with the integers that reach past `size` bound to an axis: they are indices into it."""
+    return tuple(
+        replace(p, below=axis) if p.role in ("int", "ids", "positions") and p.below is None and p.high > size and i != axis[0] else p
+        for i, p in enumerate(parts)
     )
 
 

@@ -60,9 +60,10 @@ class Plan:
 
     def _plausible(self, i: int, shapes: Sequence[tuple[int, ...]], values: str, generator: torch.Generator) -> torch.Tensor:
         example, part, shape = self.tensors[i], self.parts[i], shapes[i]
-        if values == "example":
-            return example.clone() if tuple(example.shape) == shape else resized(example, shape, part)
         limit = shapes[part.below[0]][part.below[1]] if part.below is not None else None
+        if values == "example":
+            made = example.clone() if tuple(example.shape) == shape else resized(example, shape, part)
+            return made if limit is None else made.clamp(max=limit if part.role == "lengths" else max(limit - 1, 0))
         return random_like(example, shape, part, generator, limit)
 
 
@@ -98,11 +99,12 @@ def random_like(
         case "positions":
             return _positions(example, shape)
         case "lengths":
-            return _lengths(shape, part, generator, limit or part.high - 1)
+            return _lengths(shape, part, generator, part.high - 1 if limit is None else limit)
         case "number":
             return _number(example, part, generator)
-    high = max(min(part.high, part.low + limit) if limit else part.high, part.low + 1)
-    values = torch.randint(part.low, high, shape, generator=generator)
+    high = part.high if limit is None else min(part.high, limit)
+    low = min(part.low, max(high - 1, 0))
+    values = torch.randint(low, max(high, low + 1), shape, generator=generator)
     if part.rising or part.falling:
         values = values.sort(dim=-1, descending=part.falling).values
     return values

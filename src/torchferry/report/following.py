@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from torchferry.report.view import Tensor, View
 
@@ -24,6 +25,9 @@ def following(view: View) -> tuple[Next, ...]:
     """Return what the reader may want to do now, most wanted first."""
     codes = list(dict.fromkeys(p.code for p in (*view.problems, *view.mended) if p.code and p.severity != "note"))
     explain = [Next("what it means", "\n".join(f"torchferry explain {code}" for code in codes[:3]))] if codes else []
+    if view.kind == "check" and not view.ok and view.repairs:
+        mend = f"torchferry check {shlex.quote(view.path)} -o {shlex.quote(_beside(view.path))}"
+        return (Next("write the mended file", mend), *explain)
     if not view.ok or view.kind == "check":
         return tuple(explain)
     run = Next("run it", snippet(view), "python")
@@ -31,6 +35,11 @@ def following(view: View) -> tuple[Next, ...]:
         [Next("what was verified", f"torchferry verify --certificate {shlex.quote(view.path)}")] if view.kind == "export" else []
     )
     return (run, *proof, *explain) if view.path else tuple(explain)
+
+
+def _beside(path: str) -> str:
+    """Return a name for the mended file, next to the one it was made from."""
+    return str(PurePath(path).with_suffix(".mended.onnx"))
 
 
 def snippet(view: View) -> str:

@@ -36,13 +36,12 @@ def _parts(view: View) -> Iterator[str]:
     yield f'<div class="verdict {"good" if view.ok else "bad"}">{words(head)}</div>\n'
     yield f"<h1>{words(rest or head)}</h1>\n"
     yield _facts(view)
-    for problem in view.problems:
-        yield _problem(problem)
+    yield from (_problem(p) for p in view.problems if p.severity != "note")
     yield _section("Inputs and outputs", _tensors(view))
     yield _section("Sizes that move", _sizes(view))
     yield _section("Repairs", _repairs(view))
     yield _section("Comparison with the eager model", _trials(view))
-    yield _section("Notes", _list(view.notes))
+    yield _section("Notes", "".join(_problem(p) for p in view.problems if p.severity == "note") + _list(view.notes))
     yield _section("Next", "".join(f"<p>{words(n.what)}</p><pre><code>{escape(n.code)}</code></pre>" for n in following(view)))
     yield _section("Time and versions", _made_with(view))
 

@@ -13,6 +13,7 @@ from typing import Protocol
 from torchferry.certificate import versions
 from torchferry.records import Case, Diagnosis, History, Repair, Signature, TensorSpec, Trial
 from torchferry.report import said, source
+from torchferry.report.standing import feeds_mended, unwritten
 from torchferry.report.words import headline, lower_start, span
 
 
@@ -172,12 +173,14 @@ def of(
 ) -> View:
     """Return the view of a history."""
     case = history.best
-    fine = case.ok if ok is None else ok
+    waiting = unwritten(history, path)
+    fine = (case.ok if ok is None else ok) and not waiting
     verified, checked, translated = case.value("verify"), case.value("check"), case.value("translate")
     bound = case.value("inputs")
     signature: Signature | None = bound.signature if bound is not None else None
     runs = tuple(_run(t) for t in verified.trials) if verified else ()
-    problems = tuple(_problem(d) for d in case.diagnoses or _undiagnosed(case, fine))
+    standing = (*history.mended, *case.diagnoses) if waiting else case.diagnoses  # mended on a copy that is gone: they stand
+    problems = tuple(_problem(d) for d in standing or _undiagnosed(case, fine))
     moving = _moving(signature, verified.ranges if verified else {}) if signature else ()
     fixed = _fixed(signature) if signature else ()
     told = {m.words for m in moving} | set(fixed)  # what the tables say need not be noted again
@@ -192,6 +195,7 @@ def of(
             outcomes=[r.outcome for r in runs],
             severities=[p.severity for p in problems],
             stopped=_stopped_at(case),
+            mended="file" if waiting else "feeds" if feeds_mended(history) else "",
         ),
         path=shown,
         bytes=bytes,
@@ -208,7 +212,7 @@ def of(
         worst=said.worst(verified.trials) if verified else "",
         allowed=said.allowed(verified.tolerance) if verified else "",
         problems=problems,
-        mended=tuple(_problem(d) for d in history.mended),
+        mended=() if waiting else tuple(_problem(d) for d in history.mended),
         repairs=tuple(_mend(r) for r in history.kept),
         notes=tuple(note for note in dict.fromkeys(n for step in case.steps for n in step.notes) if note not in told),
         stages=tuple(Spent(s.stage, s.fault is None, s.seconds) for s in case.steps),

@@ -20,14 +20,20 @@ def plural(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def headline(kind: str, ok: bool, path: str, *, outcomes: Sequence[str], severities: Sequence[str], stopped: str) -> str:
+def headline(
+    kind: str, ok: bool, path: str, *, outcomes: Sequence[str], severities: Sequence[str], stopped: str, mended: str = ""
+) -> str:
     """Return the sentence that a report starts with."""
     file = f"`{path}`" if path else "the file"
     agree = sum(o == "agree" for o in outcomes)
     failed = sum(o in ("differ", "file-refused") for o in outcomes)
     errors = severities.count("error")
+    if kind == "check" and mended == "file":
+        return f"{file} does not work as it is, and can be mended"
+    if kind == "check" and ok:
+        return f"{file} loads, and runs once its feeds are mended" if mended == "feeds" else f"{file} loads and runs"
     if kind == "check":
-        return f"{file} loads and runs" if ok else f"{file} has {plural(errors, 'problem')}"
+        return f"{file} has {plural(errors, 'problem')}"
     if ok:
         return f"verified: {file} computes what the model computes, in {plural(agree, 'trial')}"
     wrong = f"different from the model in {failed} of {plural(agree + failed, 'trial')}" if failed else ""

@@ -114,7 +114,7 @@ class InferenceSession:
         for change in changes:
             if (change.kind, change.input) not in self._announced and change.kind != "feed-bfloat16":
                 self._announced.add((change.kind, change.input))
-                warnings.warn(f"{_code(change.kind)}: {change.words}", CoercionWarning, stacklevel=4)
+                warnings.warn(f"{_code(change.kind)}: {change.words}; {change.done}", CoercionWarning, stacklevel=4)
 
     def _explained(self, error: Exception, feed: Mapping[str, Any] | None) -> Exception:
         from torchferry.runtime.explain import explain

@@ -58,7 +58,7 @@ def prepare(model: Any, *, position_ids: bool = False) -> Prepared:
     position_ids: whether the graph takes them as an input; else it counts them by the mask, so that padding on the left is right.
     """
     _refuse_unfit(model)
-    takes = "position_ids" in inspect.signature(model.forward).parameters
+    takes = "position_ids" in inspect.signature(model.forward).parameters  # `generate` decides by the same
     graph = CausalLMGraph(model, positions=("input" if position_ids else "inside") if takes else None)
     with eager.untouched(model), torch.no_grad():
         model.eval()
@@ -144,7 +144,8 @@ def _empty_cache(model: Any, batch: int) -> tuple[torch.Tensor, ...]:
 def _refuse_unfit(model: Any) -> None:
     if not hasattr(model, "config") or not hasattr(model, "generate"):
         raise UsageError(f"task text-generation takes a transformers model with `generate`, not {type(model).__name__}")
-    if "past_key_values" not in inspect.signature(model.forward).parameters:
+    taken = inspect.signature(model.forward).parameters.values()
+    if not any(p.name == "past_key_values" or p.kind is p.VAR_KEYWORD for p in taken):
         raise UsageError(
             f"the forward of {type(model).__name__} takes no `past_key_values`, so it has no cache to put into a graph; "
             "export it without a task, as a plain model"

@@ -6,16 +6,18 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from torchferry import api, eager
 from torchferry.errors import ExportError, UsageError
 from torchferry.files import check_writable, move_into_place, workspace
 from torchferry.progress import Event, log, tell
-from torchferry.records import Case, Trial, Verified
-from torchferry.result import Result
+from torchferry.records import Case, Verified
+from torchferry.result import Result, size_on_disk
 from torchferry.runtime import tokens
 from torchferry.runtime.generator import RECORD
 from torchferry.tasks import prepare
@@ -29,6 +31,7 @@ def export_directory(
     task: str | None = None,
     tokenizer: Any = None,
     position_ids: bool = False,
+    precision: str | None = None,
     check: bool = True,
     **options: Any,
 ) -> Result:
@@ -37,6 +40,8 @@ def export_directory(
     task: found from the model's config when not given.
     tokenizer: a tokenizer, or the directory of one, to be saved beside the graphs.
     position_ids: let a decoder's graph take them as an input, where it would count them by the mask.
+    precision: "int8" or "int4" for a decoder with its weights in fewer bits, made from the verified one. What that changes is
+    measured beside the exact model, and written into the result's notes, the log and `torchferry.json`.
     check, options: as in `torchferry.export`; they hold for each graph.
 
     Returns the result of the last graph (of the first that failed, where one did), its trials those of the graph and of the
@@ -51,6 +56,8 @@ def export_directory(
         prepared = prepare(model, task, position_ids=position_ids)
         if prepared is None:
             raise UsageError(f"{type(model).__name__} does not generate, so there is no task to export it for; name a file to write instead")
+        if precision is not None and prepared.task != "text-generation":
+            raise UsageError(f"precision={precision!r} is for text-generation; {type(model).__name__} is exported for {prepared.task}")
         results = _graphs(prepared, folder, check, options)
         if not results[-1].ok:
             return results[-1]
@@ -60,6 +67,8 @@ def export_directory(
             if check:
                 raise ExportError(result)
             return replace(result, path=None)
+        if precision is not None:
+            result = _quantised(prepared, folder, precision, result)
         place.mkdir(exist_ok=True)
         _put(folder, place)
     return replace(result, path=place / prepared.parts[-1].file_name)
@@ -135,13 +144,45 @@ def _verified(prepared: Prepared, folder: Path, result: Result) -> Result:
     verified: Verified = result.history.best.value("verify")
     trials = prepared.write(folder, verified.tolerance)
     tell(Event("end", "verify", f"{len(trials)} texts written", ok=all(t.outcome == "agree" for t in trials)))
-    best = _with_trials(result.history.best, verified, trials)
-    return replace(result, history=replace(result.history, best=best, cases=(*result.history.cases[:-1], best)))
+    return _with_verify(result, value=replace(verified, trials=(*verified.trials, *trials)))
 
 
-def _with_trials(case: Case, verified: Verified, trials: tuple[Trial, ...]) -> Case:
-    more = replace(verified, trials=(*verified.trials, *trials))
-    return replace(case, steps=tuple(replace(s, value=more) if s.stage == "verify" else s for s in case.steps))
+def _quantised(prepared: Prepared, folder: Path, precision: str, result: Result) -> Result:
+    """Put weights of fewer bits in the place of the exact ones; return the result with what that changes among its notes."""
+    from torchferry.runtime.generation import CausalLM
+    from torchferry.runtime.quantise import cost, quantise
+
+    path = folder / prepared.parts[-1].file_name
+    with workspace(near=path) as aside:
+        quantise(path, aside / path.name, precision)
+        path.with_name(path.name + ".data").unlink(missing_ok=True)
+        move_into_place(aside / path.name, path)
+    measured = cost(prepared.model, CausalLM.from_pretrained(folder), _texts(prepared), precision)
+    log.info("%s", measured)
+    tell(Event("tick", "verify", str(measured)))
+    record = json.loads((folder / RECORD).read_text(encoding="utf-8")) | {"quantised": asdict(measured)}
+    (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    step = result.history.best.step("verify")
+    assert step is not None
+    noted = _with_verify(result, notes=(*step.notes, f"the trials are of the exact file, before its weights were quantised; {measured}"))
+    return replace(noted, bytes=size_on_disk(path))
+
+
+def _texts(prepared: Prepared) -> list[torch.Tensor]:
+    """Return texts to measure on: continued by the model itself, so that they are as likely as a text can be."""
+    random = torch.Generator().manual_seed(0)
+    vocabulary = prepared.model.config.get_text_config(decoder=True).vocab_size
+    new = 24 if prepared.longest is None else min(24, prepared.longest - 8)
+    prompts = [torch.randint(0, vocabulary, (1, 8), generator=random) for _ in range(4)]
+    return [prepared.model.generate(input_ids=p, attention_mask=torch.ones_like(p), max_new_tokens=new, do_sample=False) for p in prompts]
+
+
+def _with_verify(result: Result, **changes: Any) -> Result:
+    """Return the result with something changed in what the verify stage answered."""
+    case: Case = result.history.best
+    best = replace(case, steps=tuple(replace(s, **changes) if s.stage == "verify" else s for s in case.steps))
+    cases = tuple(best if c is case else c for c in result.history.cases)
+    return replace(result, history=replace(result.history, best=best, cases=cases))
 
 
 @contextmanager

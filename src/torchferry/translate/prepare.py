@@ -28,6 +28,7 @@ def prepare(program: Any, registry: Any, ours: Mapping[Any, Callable[..., Any]])
         table = {**exporter.decomposition_table(registry), **ours}
         tidy = exporter.decompose(tidy, table)
         settle(tidy.graph)
+        tidy.graph.eliminate_dead_code()
     return exporter.promote(tidy)
 
 
@@ -42,7 +43,8 @@ def untranslatable(program: Any, registry: Any) -> Iterator[Any]:
 def _tidied(program: Any) -> Any:
     """Return a copy of the program whose graph has lost dropouts that are off, detaches, aliases and work on nothing."""
     graph = copy.deepcopy(program.graph)
-    for node in list(graph.nodes):
+    for node, original in zip(list(graph.nodes), list(program.graph.nodes), strict=True):
+        node.name = original.name  # a copy renames what is called like a Python builtin, and the signature goes by names
         if node.op == "call_function" and _passes_through(node):
             if any(user.op == "output" for user in node.users):  # outputs are known by their node's name
                 node.target, node.args, node.kwargs = aten.clone.default, (node.args[0],), {}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
-from torchferry.errors import UsageError
+from torchferry.errors import ForeignApiMoved, UsageError
 
 _decompositions: dict[Any, Callable[..., Any]] = {}
 _translations: dict[Any, Callable[..., Any]] = {}
@@ -54,6 +54,24 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 def translations() -> dict[Any, Callable[..., Any]]:
     """Return the translations that users registered."""
     return dict(_translations)
+
+
+def has_body(name: str) -> bool:
+    """Whether an operator was made with `torch.library.custom_op`, so that its Python body is known."""
+    return name in _made_in_python()
+
+
+def bodies(names: Sequence[str]) -> dict[Any, Callable[..., Any]]:
+    """Return the Python bodies of custom operators, as decompositions of them."""
+    return {_overload(name): _made_in_python()[name]._init_fn for name in names}
+
+
+def _made_in_python() -> dict[str, Any]:
+    try:
+        from torch._library.custom_ops import OPDEFS
+    except ImportError as error:
+        raise ForeignApiMoved(f"torch {torch.__version__} keeps its custom operators elsewhere: {error}") from error
+    return dict(OPDEFS)
 
 
 def _overload(name: str) -> Any:

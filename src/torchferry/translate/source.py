@@ -15,6 +15,7 @@ import torch
 from torchferry.records import Location
 
 FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+EXAMPLES = "/torchferry/catalogue/"  # models in there are written as users write them
 FLAT = "model."  # where stage 1 puts the user's module
 
 
@@ -62,7 +63,7 @@ def strip(name: str, prefix: str = FLAT) -> str:
 
 
 def _ours(file: str) -> bool:
-    return file.startswith("<") or any(file.startswith(root) for root in _machinery())
+    return file.startswith("<") or (any(file.startswith(root) for root in _machinery()) and EXAMPLES not in file)
 
 
 def _installed(file: str) -> bool:

@@ -27,7 +27,8 @@ def translate(case: Case) -> Step:
     bound: Bound = case.value("inputs")
     program = case.value("capture").program
     registry = exporter.registry({**ops.translations(), **register.translations()}, ops.complex_translations())
-    ready = prepare(program, registry, {**ops.decompositions(), **register.decompositions()})
+    own = {**ops.decompositions(), **register.decompositions(), **register.bodies(_inlined(case.job))}
+    ready = prepare(program, registry, own)
     if missing := list(untranslatable(ready, registry)):
         return _missing(missing, bound.prefix)
     try:
@@ -35,6 +36,11 @@ def translate(case: Case) -> Step:
     except exporter.TranslationFailed as failed:
         return _failed(failed, ready, bound.prefix)
     return _finish(case.job, bound, ready, model)
+
+
+def _inlined(job: Job) -> list[str]:
+    """Return the custom operators whose own Python body is to be traced."""
+    return [str(edit.params["operator"]) for edit in job.edits_for("translate", "inline-custom-operator")]
 
 
 def _finish(job: Job, bound: Bound, program: Any, model: ir.Model) -> Step:
@@ -70,11 +76,12 @@ def _missing(nodes: list[Any], prefix: str) -> Step:
 
 def _finding(node: Any, prefix: str) -> Finding:
     operator = source.operator_name(node)
-    facts = {"operator": operator, "schema": str(getattr(node.target, "_schema", "")), "dtype": source.first_dtype(node)}
+    schema = str(getattr(node.target, "_schema", ""))
+    facts = {"operator": operator, "schema": schema, "dtype": source.first_dtype(node), "has_body": register.has_body(operator)}
     namespace = operator.partition("::")[0]
     if "::" in operator and namespace not in ("aten", "prims", "quantized", "quantized_decomposed"):
         kind = "custom-operator"
-    elif facts["dtype"].startswith("complex"):
+    elif str(facts["dtype"]).startswith("complex"):
         kind = "complex-operator"
     else:
         kind = "operator-without-onnx"

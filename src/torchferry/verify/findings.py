@@ -19,6 +19,9 @@ from torchferry.verify.tape import Tape
 def findings(case: Case, bench: Bench, judged: Sequence[Judged], habits: Character, tape: Tape) -> tuple[Finding, ...]:
     """Return what the trials showed, and how the model behaves when called again."""
     found = [*behaviour(bench, habits, tape)]
+    if not any(j.trial.outcome not in ("eager-refused", "file-refused") for j in judged):
+        refusals = [f"{j.trial.name}: {j.trial.note}" for j in judged if j.trial.outcome == "eager-refused"]
+        found.append(Finding("nothing-compared", None, {"tried": len(judged), "refusals": refusals[:4]}))
     wrong = [j for j in judged if j.trial.outcome in ("differ", "file-refused")]
     for failing in _one_of_each(wrong, bench):
         found.append(_culprit(case, bench, failing, judged))

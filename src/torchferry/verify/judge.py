@@ -97,7 +97,7 @@ def _weigh(
     if _unlike_only_beyond(bench, plan, want, got):
         return "differ", "eager itself is not finite there", True
     if not any(_blown(w, g) for w, g in zip(want, got, strict=True)) and ill_conditioned(
-        module, args, want, got, bench.nature.exact
+        module, args, want, got, bench.nature.exact, bench.nature.rounds
     ):
         return "ill-conditioned", "the file is as near to a float64 run as eager is", False
     if (note := _tie(bench, args, want, got)) is not None:

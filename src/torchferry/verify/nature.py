@@ -22,12 +22,16 @@ _EXACT = frozenset(
 )
 
 
+_STEPS = ("round", "quant", "floor", "ceil", "trunc", "bucketize", "searchsorted", "argmax", "argmin", "topk", "sort", "sign", "int8")
+
+
 @dataclass(frozen=True, slots=True)
 class Nature:
     """What judging needs to know of a model."""
 
     learned: bool  # it has weights; without any it is a plain function whose behaviour at NaN and ties is its meaning
     exact: bool  # every op is exactly rounded: there is one right answer
+    rounds: bool  # some op turns a small difference into a whole step: rounding, quantising, picking the largest
     sorting: Note | None  # the first op that picks among equals
     sorts_last: bool  # and that op's answer is the model's
     attends: bool  # it has an attention kernel, which makes something of infinities in its own way
@@ -39,7 +43,8 @@ def nature(module: torch.nn.Module, notes: Sequence[Note], random: tuple[bool, .
     """Return what kind of model this is, from its parameters and from what eager was seen to do."""
     learned = any(p.numel() > 0 for p in module.parameters())
     exact = all(n.location.op in _EXACT for n in notes)
-    return Nature(learned, exact, sorts(notes), _sorts_last(notes), any("attention" in n.op for n in notes), random, roles)
+    rounds = any(word in n.op for n in notes for word in _STEPS)
+    return Nature(learned, exact, rounds, sorts(notes), _sorts_last(notes), any("attention" in n.op for n in notes), random, roles)
 
 
 def _sorts_last(notes: Sequence[Note]) -> bool:

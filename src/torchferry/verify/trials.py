@@ -168,12 +168,12 @@ def _interleaved(sizes: Sequence[Plan], values: Sequence[Plan]) -> Iterator[Plan
 
 def candidates(dim: Dim, example: int, marks: Sequence[int]) -> list[int]:
     """Return the sizes worth trying for one dim, in order, within what the file promises."""
-    usual = [example + 1, 1, 2, 2 * example, example - 1, 3 * example + 1]
+    usual = [*([0] if dim.low == 0 else []), example + 1, 1, 2, 2 * example, example - 1, 3 * example + 1]  # an empty past is usual
     ends = [dim.low] + ([dim.high] if dim.high is not None else [])
     near = [m + d for m in marks for d in (0, 1, -1) if m + d <= max(64, 8 * example)]
     step = max(1, dim.multiple_of)
     found: list[int] = []
-    for size in [*usual[:4], *near, *usual[4:], *ends]:
+    for size in [*usual[:-2], *near, *usual[-2:], *ends]:
         rounded = -(-size // step) * step
         if rounded >= max(dim.low, 0) and (dim.high is None or rounded <= dim.high) and rounded != example and rounded not in found:
             found.append(rounded)

@@ -9,7 +9,9 @@ from typing import Any
 
 from torch._dynamo import trace_rules
 
-from torchferry.capture.patches import distributions, dynamo_cache, export_flags, guard_origins, numbers, recurrent, sized_functions, tensors_of_sizes
+from torchferry.capture.patches import distributions, dynamo_cache, export_flags, guard_origins, host_random, numbers, sized_functions, tensors_of_sizes
+
+from torchferry.records import Finding
 
 Patch = Callable[[Any], AbstractContextManager[Any]]
 
@@ -19,9 +21,7 @@ ALL: dict[str, Patch] = {
     "numbers": numbers.patch,
     "tensors-of-sizes": tensors_of_sizes.patch,
     "sized-functions": sized_functions.patch,
-    "recurrent": recurrent.patch,
     "dynamo-cache": dynamo_cache.patch,
-    "export-flags": export_flags.patch,
     "distributions": distributions.patch,
 }
 
@@ -29,11 +29,20 @@ ALL: dict[str, Patch] = {
 _one_at_a_time = threading.RLock()
 
 
+# These also note what they saw.
+NOTING: dict[str, Callable[[list[Finding]], AbstractContextManager[Any]]] = {
+    "export-flags": export_flags.noted,
+    "host-random": host_random.noted,
+}
+
+
 @contextmanager
-def active(module: Any, names: tuple[str, ...] = tuple(ALL)) -> Iterator[None]:
+def active(module: Any, notes: list[Finding]) -> Iterator[None]:
     """Apply the patches for as long as the block runs; a failure or Ctrl-C inside takes them away too."""
     trace_rules.get_torch_obj_rule_map()  # dynamo knows functions by their identity: let it see them before they are wrapped
     with _one_at_a_time, ExitStack() as stack:
-        for name in names:
-            stack.enter_context(ALL[name](module))
+        for patch in ALL.values():
+            stack.enter_context(patch(module))
+        for noting in NOTING.values():
+            stack.enter_context(noting(notes))
         yield

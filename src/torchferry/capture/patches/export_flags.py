@@ -11,6 +11,7 @@ import torch
 
 from torchferry.capture import source_map
 from torchferry.capture.patches.replace import replaced
+from torchferry.records import Finding, Location
 
 _FLAGS: tuple[tuple[Any, str], ...] = (
     (torch.onnx, "is_in_onnx_export"),
@@ -22,18 +23,22 @@ _FLAGS: tuple[tuple[Any, str], ...] = (
 
 
 @contextmanager
-def patch(module: Any) -> Iterator[None]:
-    """Let the flags be False when the user's own code asks; torch and packages go on hearing the truth."""
+def noted(notes: list[Finding]) -> Iterator[None]:
+    """Let the flags be False, and note it, when the user's own code asks; torch and packages go on hearing the truth."""
     with ExitStack() as stack:
         for owner, name in _FLAGS:
-            stack.enter_context(replaced(owner, {name: _eager_for_users(getattr(owner, name))}))
+            stack.enter_context(replaced(owner, {name: _eager_for_users(getattr(owner, name), name, notes)}))
         yield
 
 
-def _eager_for_users(flag: Callable[[], bool]) -> Callable[[], bool]:
+def _eager_for_users(flag: Callable[[], bool], name: str, notes: list[Finding]) -> Callable[[], bool]:
     @torch.compiler.assume_constant_result  # dynamo asks once instead of reading the lines below
     def answer() -> bool:
-        if source_map.is_user_file(sys._getframe(1).f_code.co_filename):
+        asking = sys._getframe(1)
+        if source_map.is_user_file(asking.f_code.co_filename):
+            finding = Finding("export-flag", Location(file=asking.f_code.co_filename, line=asking.f_lineno), {"flag": name})
+            if finding not in notes:
+                notes.append(finding)
             return False
         return flag()
 

@@ -12,26 +12,43 @@ from typing import Any
 
 from torch import nn
 
-from torchferry.capture.prepare import precision, quantised, recurrent
+from torchferry.capture.prepare import baked, dense, encoder, gradients, precision, quantised, recurrent
 from torchferry.capture.prepare.survey import survey
 from torchferry.records import Edit, Facts
 
-__all__ = ["apply", "revise", "survey"]
+__all__ = ["apply", "prepared", "revise", "survey"]
 
 PREFIX = "prepare:"
-MODULES: dict[str, Callable[[nn.Module, Facts], nn.Module]] = {
+MODULES: dict[str, Callable[[nn.Module, tuple[Any, ...], Facts], nn.Module]] = {
     "quantised": quantised.prepare,
-    "recurrent": recurrent.prepare,
+    "quantized-layers": quantised.prepare,
+    "fake-quantized": quantised.prepare,
+    "sparse": dense.prepare,
+    "dense": dense.prepare,
+    "gradients": gradients.prepare,
+    "encoder": encoder.prepare,
+    "baked": baked.prepare,
 }
 PROGRAMS: dict[str, Callable[[Any, Facts], Any]] = {"float32-kernels": precision.revise}
 
 
 def apply(module: nn.Module, args: tuple[Any, ...], edits: Iterable[Edit]) -> nn.Module:
-    """Return the module with the named transforms made; it is the caller's own copy and is changed in place."""
-    for edit in edits:
-        if (transform := MODULES.get(edit.name.removeprefix(PREFIX))) is not None:
-            module = transform(module, edit.params)
+    """Return the module with the named transforms made; it is the caller's own copy and is changed in place.
+
+    Recurrent layers are always written as the ONNX operators that they are: no other form of them takes any length.
+    """
+    named = {edit.name.removeprefix(PREFIX): edit.params for edit in edits}
+    if recurrent.is_needed(module):
+        module = recurrent.prepare(module, named.get("recurrent", {}))
+    for name, params in named.items():
+        if name in MODULES:
+            module = MODULES[name](module, args, params)
     return module
+
+
+def prepared(module: nn.Module, edits: Iterable[Edit]) -> nn.Module:
+    """Return `apply` for edits that need no example."""
+    return apply(module, (), edits)
 
 
 def revise(program: Any, edits: Iterable[Edit]) -> Any:

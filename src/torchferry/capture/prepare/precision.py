@@ -26,22 +26,32 @@ def revise(program: Any, params: Facts) -> Any:
     """Return the program with the operators of a dtype computed in float32; `operators` names them, all where it is missing."""
     dtype = getattr(torch, params["dtype"])
     program = _functional(program)
-    graphs = [m.graph for m in program.graph_module.modules() if isinstance(m, fx.GraphModule)]
-    for graph in graphs:
-        for node in list(graph.nodes):
-            if _computes(node, params.get("operators")) and _touches(node, dtype):
-                _widen(graph, node, dtype)
-        graph.lint()
     for module in program.graph_module.modules():
         if isinstance(module, fx.GraphModule):
+            names = _widened(module.graph, dtype, params.get("operators"))
+            module.graph.lint()
             module.recompile()
+            if module is program.graph_module:
+                for old, new in names.items():
+                    program.graph_signature.replace_all_uses(old, new)
     return program
 
 
+def _widened(graph: fx.Graph, dtype: torch.dtype, only: Any) -> dict[str, str]:
+    """Put casts around the operators of a graph; return the new names of its outputs."""
+    before = [n.name for n in graph.output_node().all_input_nodes]
+    for node in list(graph.nodes):
+        if _computes(node, only) and _touches(node, dtype):
+            _widen(graph, node, dtype)
+    after = [n.name for n in graph.output_node().all_input_nodes]
+    return {old: new for old, new in zip(before, after, strict=True) if old != new}
+
+
 def _functional(program: Any) -> Any:
-    """Return the program without operators that write into their inputs: a copy in float32 would be written instead."""
+    """Return the program in operators that write into none of their inputs, with autocast blocks as the casts they make."""
     mutable = any(getattr(getattr(n.target, "_schema", None), "is_mutable", False) for n in program.graph.nodes)
-    if not mutable:
+    nested = any(isinstance(n.target, torch._ops.HigherOrderOperator) for n in program.graph.nodes)
+    if not mutable and not nested:
         return program
     guards = getattr(program, "_guards_code", None)
     program = program.run_decompositions({})

@@ -17,10 +17,23 @@ _GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN_TANH": (0,), "RNN_RELU": 
 _OPERATOR = {"LSTM": "LSTM", "GRU": "GRU", "RNN_TANH": "RNN", "RNN_RELU": "RNN"}
 
 
+def is_needed(module: nn.Module) -> bool:
+    """Whether a module has a recurrent layer of torch's own."""
+    return any(_is_stock(part) for part in module.modules())
+
+
+def _is_stock(part: nn.Module) -> bool:
+    stock = any(type(part).forward is kind.forward for kind in (nn.LSTM, nn.GRU, nn.RNN))
+    return stock and not (part.training and part.dropout)  # type: ignore[union-attr]
+
+
 def prepare(module: nn.Module, params: Facts) -> nn.Module:
-    """Return the module with its recurrent layers as ONNX operators that honour the lengths of packed sequences."""
+    """Return the module with its recurrent layers as ONNX operators that honour the lengths of packed sequences.
+
+    `whole` promises that the longest sequence of a packed batch is as long as the batch is.
+    """
     for part in module.modules():
-        if isinstance(part, nn.LSTM | nn.GRU | nn.RNN):
+        if _is_stock(part):
             part.__class__ = type(type(part).__name__, (type(part),), {"forward": _forward})
     return within(module, lambda: packing.packing(whole=bool(params.get("whole"))))
 

@@ -31,10 +31,12 @@ class BranchOnSize(Rule):
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         for finding in case.findings("guard-narrows"):
+            guard = words(finding.facts["guard"])
             trial = broken(case, finding)
             if trial is None:
+                if case.fault("verify") is not None and finding.facts["guard"].startswith("Eq("):
+                    yield self._unproven(finding, guard)
                 continue
-            guard = words(finding.facts["guard"])
             sizes = ", ".join(f"{name}={n}" for name, n in trial.sizes.items())
             yield Diagnosis(
                 self.code,
@@ -43,6 +45,16 @@ class BranchOnSize(Rule):
                 clues.place(finding),
                 (f"guard: {guard}", *(f"{d.output}: {d.words}" for d in trial.differences[:2])),
             )
+
+    def _unproven(self, finding: Finding, guard: str) -> Diagnosis:
+        sizes = ", ".join(f"{name}={n}" for name, n in finding.facts["sizes"].items())
+        return Diagnosis(
+            self.code,
+            f"the captured program holds only while `{guard}`, which is false at {sizes}; and the file does not run at all",
+            "write code that is the same for all sizes, or ask for sizes on one side only with `ranges=`",
+            clues.place(finding),
+            (f"guard: {guard}",),
+        )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
         for finding in case.findings("guard-narrows"):

@@ -10,7 +10,7 @@ from typing import Any
 
 import onnx
 
-from torchferry.check.passes import casts, decompose, names, shapes, versions
+from torchferry.check.passes import casts, decompose, names, shapes, versions, weave
 from torchferry.errors import UsageError
 
 Pass = Callable[[onnx.ModelProto, Mapping[str, Any]], None]
@@ -45,3 +45,4 @@ def apply(model: onnx.ModelProto, name: str, params: Mapping[str, Any]) -> None:
     if name not in PASSES:
         raise UsageError(f"there is no graph pass `{name}`; the check stage knows: {', '.join(PASSES)}")
     PASSES[name](model, params)
+    weave.tidy(model)

@@ -10,7 +10,7 @@ import onnx
 
 from torchferry.check import dtypes, graph
 from torchferry.check.passes.weave import Weaver, find, forget_shapes
-from torchferry.check.types import infer
+from torchferry.check.type_inference import infer
 
 
 def cast_operands(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:

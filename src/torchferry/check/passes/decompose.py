@@ -11,7 +11,7 @@ import onnx
 from torchferry.check import dtypes, graph
 from torchferry.check.passes.aten import ATEN, aten_name
 from torchferry.check.passes.weave import Weaver, find, forget_shapes
-from torchferry.check.types import infer
+from torchferry.check.type_inference import infer
 
 Recipe = Callable[[Weaver, onnx.NodeProto, dict[str, Any], str], str]  # nodes made with the weaver; returns the result's name
 

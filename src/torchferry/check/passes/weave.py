@@ -74,3 +74,23 @@ def forget_shapes(model: onnx.ModelProto) -> None:
     """Take away what the file says of its inner values: after a change it may be wrong, and runtimes work it out anew."""
     for part in graph.graphs(model):
         del part.value_info[:]
+
+
+def tidy(model: onnx.ModelProto) -> None:
+    """Put nodes behind those whose values they read, and take away constants that nobody reads any more."""
+    for part in graph.graphs(model):
+        nodes = graph.ordered(part)
+        if any(a is not b for a, b in zip(nodes, part.node, strict=True)):
+            copies = [onnx.NodeProto.FromString(n.SerializeToString()) for n in nodes]
+            del part.node[:]
+            part.node.extend(copies)
+    read = {i for p in graph.places(model) for i in p.node.input} | {o.name for g in graph.graphs(model) for o in g.output}
+    for part in graph.graphs(model):
+        inputs = {i.name for i in part.input}
+        for index in reversed(range(len(part.initializer))):
+            if part.initializer[index].name not in read | inputs:
+                del part.initializer[index]
+        for index in reversed(range(len(part.node))):
+            node = part.node[index]
+            if node.op_type == "Constant" and not set(node.output) & read:
+                del part.node[index]

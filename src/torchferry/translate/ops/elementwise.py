@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import onnx_ir as ir
 import torch
+from onnxscript import opset18 as op
 from torch import Tensor
 
 aten = torch.ops.aten
@@ -88,6 +90,31 @@ def aminmax(self: Tensor, *, dim: int | None = None, keepdim: bool = False) -> t
     return self.amin(axes, keepdim), self.amax(axes, keepdim)
 
 
+def log_sigmoid(self: Any) -> Any:
+    """Return log(sigmoid(x)) without computing the sigmoid, which is 0 long before its logarithm is -inf."""
+    return op.Neg(op.Softplus(op.Neg(self)))
+
+
+def reduce_or_all(reduce: Callable[..., Any]) -> Callable[..., Any]:
+    """Return amax or amin, over all axes where none is named."""
+
+    def function(self: Any, dim: Any = (), keepdim: bool = False) -> Any:
+        if len(self.shape) == 0:
+            return op.Identity(self)
+        small = self.dtype in (ir.DataType.BOOL, ir.DataType.INT16, ir.DataType.UINT8)
+        x = op.Cast(self, to=ir.DataType.INT32) if small else self
+        axes = [dim] if isinstance(dim, int) else [int(d) for d in dim]
+        result = reduce(x, op.Constant(value_ints=axes), keepdims=int(keepdim)) if axes else reduce(x, keepdims=int(keepdim))
+        return op.Cast(result, to=self.dtype) if small else result
+
+    return function
+
+
+TRANSLATIONS: dict[Any, Callable[..., Any]] = {
+    aten.log_sigmoid.default: log_sigmoid,
+    aten.amax.default: reduce_or_all(op.ReduceMax),
+    aten.amin.default: reduce_or_all(op.ReduceMin),
+}
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.copysign.Tensor: copysign,
     aten.copysign.Scalar: copysign_scalar,

@@ -13,12 +13,15 @@ from torchferry.records import Edit, Facts
 Pass = Callable[[ir.Model, Facts], None]
 
 PASSES: Mapping[str, Pass] = {}
+ELSEWHERE = {"inline-custom-operator", "optimiser-off"}  # carried out before there is a graph
 
 
 def apply(model: ir.Model, edits: Sequence[Edit]) -> dict[str, Any]:
     """Carry out the edits in order, in place; return what a session must set, as `session` edits say."""
     settings: dict[str, Any] = {}
     for edit in edits:
+        if edit.name in ELSEWHERE:
+            continue
         if edit.name == "session":  # {"disabled": [...]}, {"level": "basic"}: options of ort.session
             settings.update(edit.params)
         elif edit.name in PASSES:

@@ -41,8 +41,9 @@ def dynamic(value: Tensor, reduce_range: bool) -> tuple[Tensor, Tensor]:
     nearer = torch.where((least / wider).abs().neg() < high - (most / wider).abs(), from_least, from_most)
     zero_point = torch.clamp(torch.round(nearer), 0.0, high).float()
     step = wider.float()
-    found = torch.clamp(torch.round(known * (1.0 / step)) + zero_point, 0.0, high)
-    return torch.where(missing, torch.zeros_like(found), found) - zero_point, step
+    # the kernel stores eight bits whatever the range was, and NaN as the largest of them
+    found = torch.clamp(torch.round(known * (1.0 / step)) + zero_point, 0.0, 255.0)
+    return torch.where(missing, torch.full_like(found, 255.0), found) - zero_point, step
 
 
 def as_float(number: Any) -> Tensor:

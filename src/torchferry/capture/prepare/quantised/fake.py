@@ -24,9 +24,9 @@ class Rounded(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the values on their grid."""
         if self.stored is not None and self.axis is None and self.number is not None:
-            limits = (*self.number, self.low, self.high, self.stored)
-            stored = torch.ops.quantized_decomposed.quantize_per_tensor(x, *limits)
-            return torch.ops.quantized_decomposed.dequantize_per_tensor(stored, *limits)
+            scale, zero_point = torch.tensor(self.number[0]), torch.tensor(self.number[1], dtype=self.stored)
+            made = torch.onnx.ops.symbolic("QuantizeLinear", (x, scale, zero_point), dtype=self.stored, shape=x.shape, version=13)
+            return torch.onnx.ops.symbolic("DequantizeLinear", (made, scale, zero_point), dtype=x.dtype, shape=x.shape, version=13)
         shape = [1] * x.dim()
         if self.axis is not None:
             shape[self.axis] = -1

@@ -11,6 +11,7 @@ from torchferry.capture.prepare.quantised import fake
 from torchferry.capture.prepare.quantised.operators import Dequantised
 from torchferry.capture.prepare.quantised.unpacked import unpack
 from torchferry.capture.prepare.within import within
+from torchferry.records import Facts
 
 
 def is_quantised(module: nn.Module) -> bool:
@@ -19,7 +20,7 @@ def is_quantised(module: nn.Module) -> bool:
     return opaque or type(module).__module__.startswith("torch.ao.nn.quantized") or fake.is_fake(module)
 
 
-def prepare(module: nn.Module, params: Any) -> nn.Module:
+def prepare(module: nn.Module, args: tuple[Any, ...], params: Facts) -> nn.Module:
     """Return the module with its packed weights as buffers, and every quantised operator as arithmetic."""
     for part in list(module.modules()):
         for name, value in list(vars(part).items()):

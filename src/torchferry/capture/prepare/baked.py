@@ -1,0 +1,26 @@
+"""Parametrised weights (weight_norm, spectral_norm, orthogonal, the user's own) computed once, as eval mode leaves them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.utils import parametrize
+
+from torchferry.records import Facts
+
+
+def is_parametrised(module: nn.Module) -> bool:
+    """Whether a module computes a weight of its own at every call."""
+    return parametrize.is_parametrized(module)
+
+
+def prepare(module: nn.Module, args: tuple[Any, ...], params: Facts) -> nn.Module:
+    """Return the module with the values of its parametrised weights in place of the parametrisations."""
+    with torch.no_grad():
+        for part in list(module.modules()):
+            if is_parametrised(part):
+                for name in list(part.parametrizations):  # type: ignore[arg-type]
+                    parametrize.remove_parametrizations(part, name, leave_parametrized=True)
+    return module

@@ -1,0 +1,40 @@
+"""A model that takes gradients inside forward, as the graph of what it computes: forward and backward operators in one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from torchferry import eager
+from torchferry.records import Facts
+
+
+def prepare(module: nn.Module, args: tuple[Any, ...], params: Facts) -> nn.Module:
+    """Return the flat module with its model replaced by a traced graph, in which gradients are ordinary operators."""
+    from torch._decomp import core_aten_decompositions
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    for parameter in module.parameters():
+        parameter.requires_grad_(False)  # forward differentiates by its inputs; weights are constants
+
+    def compute(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        with torch.enable_grad():
+            return tuple(out.detach() for out in module.run(tensors))  # type: ignore[operator]
+
+    with eager.untouched_rng():
+        trace = make_fx(compute, core_aten_decompositions(), tracing_mode="symbolic", _allow_non_fake_inputs=True)
+        graph = trace(*eager.clone(args))
+    return _of_graph(module, graph)
+
+
+def _of_graph(module: nn.Module, graph: nn.Module) -> nn.Module:
+    """Return the flat module with a graph in the model's place; forward keeps its signature."""
+
+    def run(self: Any, tensors: Any) -> Any:
+        return tuple(self.model(*tensors))
+
+    module.__class__ = type(type(module).__name__, (type(module),), {"run": run})
+    module.model = graph
+    return module

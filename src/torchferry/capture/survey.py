@@ -1,0 +1,37 @@
+"""What there is in a model, or in its program, that a capture stumbles over or quietly freezes: facts for the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from torchferry.capture import prepare, source_map
+from torchferry.records import Bound, Finding, Location
+
+_ACTS_IN_TRAINING = (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._NormBase, torch.nn.RReLU)
+
+
+def of_module(bound: Bound) -> Iterator[Finding]:
+    """Yield what a model is made of that matters: parts that no capture can follow, and parts that are training."""
+    yield from prepare.survey(bound.module, bound.args)
+    for path, part in bound.module.named_modules():
+        name = path.removeprefix(bound.prefix) or path
+        if part.training and isinstance(part, _ACTS_IN_TRAINING):
+            yield Finding("training", Location(module_path=name), {"path": name, "type": type(part).__name__})
+
+
+def of_program(program: Any, bound: Bound) -> Iterator[Finding]:
+    """Yield what a program does that its model may not mean: dropout that is on."""
+    training = any(m.training for m in bound.module.modules() if isinstance(m, _ACTS_IN_TRAINING))
+    for node in program.graph.nodes:
+        if node.op == "call_function" and _is_dropout(node) and not training:
+            yield Finding("dropout-on", source_map.of_node(node), {"operator": str(node.target)})
+
+
+def _is_dropout(node: Any) -> bool:
+    name = getattr(getattr(node.target, "_schema", None), "name", "")
+    if name not in ("aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout", "aten::native_dropout"):
+        return False
+    return len(node.args) > 2 and node.args[2] is True and node.args[1] != 0

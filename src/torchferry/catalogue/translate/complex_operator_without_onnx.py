@@ -1,0 +1,54 @@
+"""TRN004."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.catalogue.rule import Rule
+from torchferry.records import Case, Diagnosis, Job, Location
+
+
+class ComplexOperatorWithoutOnnx(Rule):
+    """A complex number meets an operator that has no form for real pairs
+
+    ## What happened
+    ONNX has no complex numbers. torchferry carries them as pairs of real ones, and this operator has no such form yet.
+
+    ## Do instead
+    Write the step with real tensors: `torch.view_as_real` before it, real arithmetic on the last axis, and
+    `torch.view_as_complex` after it; or use the absolute value and the angle.
+    """
+
+    code, stage = "TRN004", "translate"
+
+    def detect(self, case: Case) -> Iterator[Diagnosis]:
+        for finding in case.findings("complex-operator"):
+            operator = finding.facts["operator"]
+            yield Diagnosis(
+                self.code,
+                f"`{operator}` on {finding.facts['dtype']} has no translation to ONNX, which has no complex numbers",
+                "compute this step on real tensors (`torch.view_as_real`)",
+                finding.location or Location(op=operator),
+            )
+
+
+def bad() -> Job:
+    """A hyperbolic tangent of a spectrum."""
+    import torch
+
+    class Spectrum(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.fft.fft(x).tanh().abs()
+
+    return Job(Spectrum().eval(), (torch.rand(2, 8),))
+
+
+def good() -> Job:
+    """Of its size instead."""
+    import torch
+
+    class Spectrum(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.fft.fft(x).abs().tanh()
+
+    return Job(Spectrum().eval(), (torch.rand(2, 8),))

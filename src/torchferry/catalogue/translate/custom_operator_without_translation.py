@@ -1,0 +1,89 @@
+"""TRN002."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.catalogue.rule import Rule
+from torchferry.records import Case, Diagnosis, Edit, Job, Location, Repair
+
+
+class CustomOperatorWithoutTranslation(Rule):
+    """The model calls a custom operator that nobody has told how to translate
+
+    ## What happened
+    A custom operator is opaque: torch.export records its name, not what it does. ONNX has no such operator.
+
+    ## Do instead
+    Register it once, in one of three ways:
+
+        torchferry.register_op("mylib::op", decomposition=function_in_plain_torch)
+        torchferry.register_op("mylib::op", translation=function_in_onnxscript)
+        torchferry.register_op("mylib::op", domain="com.mylib")   # one node; the runtime needs your library
+
+    ## Repair safety
+    Safe: where the operator was made with `torch.library.custom_op`, its own Python body is traced into the graph instead of
+    the call. The outputs are compared with the model that calls the operator.
+    """
+
+    code, stage = "TRN002", "translate"
+
+    def detect(self, case: Case) -> Iterator[Diagnosis]:
+        for finding in case.findings("custom-operator"):
+            operator = str(finding.facts["operator"])
+            yield Diagnosis(
+                self.code,
+                f"the custom operator `{operator}` has no translation to ONNX",
+                "register how to compute it:\n" + skeleton(operator, str(finding.facts["schema"])),
+                finding.location or Location(op=operator),
+                (f"schema: {finding.facts['schema']}",),
+            )
+
+    def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
+        for finding in case.findings("custom-operator"):
+            if finding.facts.get("has_body") and finding.location == found.location:
+                operator = finding.facts["operator"]
+                edit = Edit("translate", "inline-custom-operator", {"operator": operator})
+                yield Repair(self.code, f"the Python body of `{operator}` traced into the graph", edit)
+
+
+def skeleton(operator: str, schema: str) -> str:
+    """Return code to paste: a function of the operator's arguments, registered under its name."""
+    inside = schema.partition("(")[2].partition(") ->")[0]
+    arguments = [part.split("=")[0].split()[-1] for part in inside.split(",") if part.strip() not in ("", "*")]
+    name = operator.partition("::")[2].partition(".")[0]
+    return (
+        f"def {name}({', '.join(arguments)}):\n"
+        "    return ...  # the same in plain torch operators\n"
+        f"torchferry.register_op({operator!r}, decomposition={name})"
+    )
+
+
+def bad() -> Job:
+    """An operator of somebody's own library."""
+    import torch
+
+    if not hasattr(torch.ops.torchferry_example, "halve"):
+
+        @torch.library.custom_op("torchferry_example::halve", mutates_args=(), schema="(Tensor x) -> Tensor")
+        def halve(x: torch.Tensor) -> torch.Tensor:
+            return x / 2
+
+        halve.register_fake(torch.empty_like)
+
+    class Halve(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.ops.torchferry_example.halve(x) + 1  # type: ignore[no-any-return]
+
+    return Job(Halve().eval(), (torch.rand(2, 3),))
+
+
+def good() -> Job:
+    """The same in plain torch."""
+    import torch
+
+    class Halve(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x / 2 + 1
+
+    return Job(Halve().eval(), (torch.rand(2, 3),))

@@ -1,0 +1,55 @@
+"""TRN003."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.catalogue.rule import Rule
+from torchferry.records import Case, Diagnosis, Job, Location
+
+
+class OpsetCannotExpress(Rule):
+    """The opset that was asked for cannot express the model
+
+    ## What happened
+    An operator of the graph came with a later opset and cannot be written in the operators of the one that was asked for.
+    Operators that can be (LayerNormalization, Gelu, Split, ...) have been rewritten already.
+
+    ## Do instead
+    Ask for the opset that the message names, or for none: torchferry then takes the lowest one that the model needs. If the
+    runtime is what limits you, name it: `target="onnxruntime==1.17"`.
+    """
+
+    code, stage = "TRN003", "translate"
+
+    def detect(self, case: Case) -> Iterator[Diagnosis]:
+        for finding in case.findings("opset-cannot-express"):
+            operator, opset, lowest = (finding.facts[k] for k in ("operator", "opset", "lowest"))
+            yield Diagnosis(
+                self.code,
+                f"ONNX opset {opset} has no way to write `{operator}`, which the model needs",
+                f"ask for opset {lowest}, the lowest that can express the model",
+                finding.location or Location(op=operator),
+            )
+
+
+def bad() -> Job:
+    """GridSample came with opset 16."""
+    import torch
+
+    class Warp(torch.nn.Module):
+        def forward(self, image: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
+            return torch.nn.functional.grid_sample(image, grid, align_corners=False)
+
+    return Job(Warp().eval(), (torch.rand(1, 2, 4, 4), torch.rand(1, 3, 3, 2)), opset=13)
+
+
+def good() -> Job:
+    """The same, in an opset that has it."""
+    import torch
+
+    class Warp(torch.nn.Module):
+        def forward(self, image: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
+            return torch.nn.functional.grid_sample(image, grid, align_corners=False)
+
+    return Job(Warp().eval(), (torch.rand(1, 2, 4, 4), torch.rand(1, 3, 3, 2)), opset=16)

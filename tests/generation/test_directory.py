@@ -1,0 +1,90 @@
+"""The directory: complete, written only when all of it was verified, and the model left as it was."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+import torch
+import transformers
+
+from torchferry.errors import ExportError, UsageError
+from torchferry.records import Difference, Trial
+from torchferry.tasks import causal_lm, directory, export_directory
+
+
+@pytest.fixture
+def exported_before(result: Any, exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use the graph that was exported for all tests instead of another just like it."""
+
+    def graphs(prepared: Any, folder: Path, check: bool, options: Any) -> list[Any]:
+        shutil.copy(exported / "model.onnx", folder / "model.onnx")
+        return [replace(result, path=folder / "model.onnx")]
+
+    monkeypatch.setattr(directory, "_graphs", graphs)
+
+
+def test_all_that_a_reader_needs_is_there(exported: Path, model: Any) -> None:
+    assert {"model.onnx", "config.json", "generation_config.json", "tokenizer.json", "torchferry.json"} <= {p.name for p in exported.iterdir()}
+    assert transformers.AutoConfig.from_pretrained(exported).architectures == ["GPT2LMHeadModel"]
+    assert json.loads((exported / "torchferry.json").read_text())["longest"] == model.config.n_positions
+
+
+def test_the_graph_has_the_names_and_axes_of_the_conventions(exported: Path) -> None:
+    graph = onnx.load(exported / "model.onnx").graph
+    named = {i.name: [d.dim_param or d.dim_value for d in i.type.tensor_type.shape.dim] for i in graph.input}
+    assert list(named)[:3] == ["input_ids", "attention_mask", "past_key_values.0.key"]
+    assert named["input_ids"] == ["batch_size", "sequence_length"]
+    assert named["attention_mask"] == ["batch_size", "past_sequence_length + sequence_length"]
+    assert named["past_key_values.1.value"] == ["batch_size", 4, "past_sequence_length", 8]
+    assert [o.name for o in graph.output] == ["logits", "present.0.key", "present.0.value", "present.1.key", "present.1.value"]
+
+
+def test_texts_are_among_the_trials(result: Any) -> None:
+    written = [t for t in result.trials if t.values == "generate"]
+    assert len(written) == 4
+    assert {t.outcome for t in written} == {"agree"}
+    assert all("steps" in t.note for t in written)
+
+
+@pytest.mark.usefixtures("exported_before")
+def test_a_text_that_differs_leaves_the_old_directory_untouched(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "model.onnx").write_text("old")
+    wrong = Trial("generate: x", {}, "generate", 0, "differ", (Difference("tokens", "value", "token 3, eager writes 4"),))
+    monkeypatch.setattr(causal_lm, "_write", lambda *_: (wrong,))
+    with pytest.raises(ExportError):
+        export_directory(model, tmp_path / "out")
+    assert [p.name for p in tmp_path.rglob("*")] == ["out", "model.onnx"]
+    assert (tmp_path / "out" / "model.onnx").read_text() == "old"
+    result = export_directory(model, tmp_path / "out", check=False)
+    assert not result.ok
+    assert result.path is None
+
+
+@pytest.mark.usefixtures("exported_before")
+def test_the_model_is_left_as_it_was(model: Any, tmp_path: Path) -> None:
+    model.train()
+    try:
+        assert export_directory(model, tmp_path / "deep" / "out").ok
+        assert model.training
+        assert all(m.training for m in model.modules())
+    finally:
+        model.eval()
+    assert (tmp_path / "deep" / "out" / "model.onnx").is_file()
+
+
+def test_a_file_in_the_place_of_the_directory_is_refused(model: Any, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    with pytest.raises(UsageError, match="is a file"):
+        export_directory(model, tmp_path / "out")
+
+
+def test_a_model_that_does_not_generate_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="Linear does not generate"):
+        export_directory(torch.nn.Linear(2, 2), tmp_path / "out")
