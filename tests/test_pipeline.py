@@ -19,7 +19,7 @@ def case(job: Job, *, errors: tuple[Diagnosis, ...] = (), stages: int = 5, faili
         if n == stages:
             steps.append(Step(stage, fault=Fault("Error", "stopped here")))
             break
-        trials = tuple(Trial("t", {}, "random", 0, "differ") for _ in range(failing))
+        trials = (Trial("t", {}, "random", 0, "agree"), *(Trial("t", {}, "random", 0, "differ") for _ in range(failing)))
         steps.append(Step(stage, Verified(trials, Tolerance(0, 0, "")) if stage == "verify" else object()))
     return Case(job, tuple(steps), errors)
 
@@ -75,6 +75,14 @@ def test_fewer_failing_trials_are_an_advance_but_not_a_verdict() -> None:
 
 def test_a_case_whose_trials_fail_is_never_ok_even_if_no_rule_says_so() -> None:
     assert not case(Job(), failing=1).ok
+
+
+def test_a_case_in_which_eager_refused_every_trial_is_not_ok_and_says_so() -> None:
+    good = case(Job())
+    refused = Verified((Trial("t", {}, "random", 0, "eager-refused"),), Tolerance(0, 0, ""))
+    empty = replace(good, steps=(*good.steps[:-1], Step("verify", refused)))
+    assert not empty.ok
+    assert "RUN900" in {d.code for d in diagnose(empty)}
 
 
 def test_failing_trials_without_a_rule_are_told_as_a_last_resort() -> None:

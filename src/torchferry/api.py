@@ -46,6 +46,7 @@ def export(
     check: bool = True,
     task: str | None = None,
     tokenizer_from: str | Path | None = None,
+    precision: str | None = None,
     edits: Sequence[Edit] = (),
     budget: Budget | None = None,
     progress: Listener | None = None,
@@ -64,6 +65,7 @@ def export(
     check: raise ExportError when nothing verified came out; with False, look at `result.ok` and `result.diagnoses`.
     task: "text-generation" and the like: a transformers model as one graph with a cache, in a directory `f` that generates.
     tokenizer_from: with a task, the directory whose tokenizer goes along.
+    precision: with a task, "int8" or "int4" weights; what that costs in accuracy is measured and told.
     edits: repairs to start from, as `Result.recipe()` prints them.
     budget: how much verification may cost, its seed, and the time limit of a stage.
     progress: is called with an Event for each stage, trial and repair.
@@ -78,8 +80,10 @@ def export(
             raise UsageError("a task makes a directory; say where: export(model, f=\"OUT/\", task=...)")
         return export_directory(
             model, f, task=task, tokenizer=tokenizer_from, opset_version=opset_version, target=target, repair=repair,
-            check=check, budget=budget, progress=progress,
+            precision=precision, check=check, budget=budget, progress=progress,
         )  # fmt: skip
+    if precision is not None:
+        raise UsageError("precision goes with a task: export(model, f=\"OUT/\", task=\"text-generation\", precision=...)")
     job = Job(
         model=model,
         args=args,

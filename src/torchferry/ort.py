@@ -6,6 +6,7 @@ Its death or silence comes back as a `Fault`, like any other answer.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import subprocess
@@ -167,6 +168,22 @@ def _private_state(name: str) -> Any | None:
     from onnxruntime.capi import onnxruntime_pybind11_state
 
     return onnxruntime_pybind11_state if hasattr(onnxruntime_pybind11_state, name) else None
+
+
+def quantised(model: Any, bits: int, block: int) -> Any:
+    """Return an onnx.ModelProto whose constant matrices are in `bits` bits (MatMulNBits), a scale for each `block` weights."""
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    try:  # on import the quantiser sets up the root logger, which is the user's
+        from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+    finally:
+        root.setLevel(level)
+        root.handlers[:] = handlers
+    logging.getLogger("onnxruntime.quantization.matmul_nbits_quantizer").setLevel(logging.WARNING)
+    # accuracy level 4: the kernel computes in int8
+    quantiser = MatMulNBitsQuantizer(model, bits=bits, block_size=block, is_symmetric=True, accuracy_level=4)
+    quantiser.process()
+    return quantiser.model.model
 
 
 class Worker:

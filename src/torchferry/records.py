@@ -337,6 +337,11 @@ class Verified:
         """The trials that show the file to be wrong."""
         return tuple(t for t in self.trials if t.outcome in ("differ", "file-refused"))
 
+    @property
+    def shown(self) -> bool:
+        """Whether any trial says something for the file: one that eager itself refuses does not."""
+        return any(t.outcome not in ("differ", "file-refused", "eager-refused") for t in self.trials)
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -429,7 +434,7 @@ class Case:
         """Whether every stage answered, nothing is wrong, and every trial that counts agreed."""
         answered = all(self.value(stage) is not None for stage in self.job.stages)
         verified = self.value("verify")
-        return answered and not self.errors and not (verified is not None and verified.failed)
+        return answered and not self.errors and (verified is None or (verified.shown and not verified.failed))
 
 
 @dataclass(frozen=True, slots=True)

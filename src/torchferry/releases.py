@@ -39,11 +39,29 @@ MEASURED: dict[int, tuple[int, int, int]] = {
     22: (22, 10, 5),
     23: (23, 11, 5),
     24: (25, 13, 5),
-    **{minor: (26, 13, 5) for minor in range(25, 32)},
+    **dict.fromkeys(range(25, 32), (26, 13, 5)),
 }
 
 # The IR version that came with each opset: what an opset alone implies (onnx's own release table).
-IR_OF_OPSET = {9: 4, 10: 5, 11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 11, 25: 12}
+IR_OF_OPSET = {
+    9: 4,
+    10: 5,
+    11: 6,
+    12: 7,
+    13: 7,
+    14: 7,
+    15: 8,
+    16: 8,
+    17: 8,
+    18: 8,
+    19: 9,
+    20: 9,
+    21: 10,
+    22: 10,
+    23: 11,
+    24: 11,
+    25: 12,
+}
 
 LOWEST_OPSET = 7  # older ones have no kernels in any runtime of the table
 

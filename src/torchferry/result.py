@@ -29,8 +29,10 @@ class Result:
 
     @property
     def ok(self) -> bool:
-        """Whether there is a file and it was shown to be right."""
-        return self.history.best.ok and self.path is not None
+        """Whether there is a file and it was shown to be right. One that works only as a mended copy is not it yet."""
+        from torchferry.report.standing import unwritten
+
+        return self.history.best.ok and self.path is not None and not unwritten(self.history, self.path)
 
     @property
     def diagnoses(self) -> tuple[Diagnosis, ...]:

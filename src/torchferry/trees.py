@@ -110,7 +110,10 @@ def is_legacy_cache(value: Any) -> bool:
     return (
         isinstance(value, tuple)
         and bool(value)
-        and all(type(la) is tuple and len(la) in (2, 4) and all(isinstance(t, torch.Tensor) and t.dim() == 4 for t in la) for la in value)
+        and all(
+            type(la) is tuple and len(la) in (2, 4) and all(isinstance(t, torch.Tensor) and t.dim() == 4 for t in la)
+            for la in value
+        )
     )
 
 
@@ -166,7 +169,7 @@ def _sequence(value: Any, name: str) -> tuple[Parts, Make]:
         flat = [(f"{name}.{i}.{w}", t) for i, layer in enumerate(value) for w, t in zip(words, layer, strict=False)]
         step = len(words)
         return flat, lambda parts: cls(tuple(parts[i : i + step]) for i in range(0, len(parts), step))
-    return [(f"{name}.{i}", v) for i, v in enumerate(value)], lambda parts: cls(parts)
+    return [(f"{name}.{i}", v) for i, v in enumerate(value)], cls
 
 
 def _mapping(value: Any, name: str) -> tuple[Parts, Make]:
@@ -231,7 +234,11 @@ def _shell(value: Any, names: list[str]) -> Any:
 
 def _holds_tensors(value: Any) -> bool:
     """Whether an object of an unknown class carries tensors in its attributes and so is a container."""
-    if isinstance(value, type | torch.nn.Module | torch.Tensor | torch.Generator) or not hasattr(value, "__dict__") or callable(value):
+    if (
+        isinstance(value, type | torch.nn.Module | torch.Tensor | torch.Generator)
+        or not hasattr(value, "__dict__")
+        or callable(value)
+    ):
         return False
     inner = itertools.chain.from_iterable(
         v.values() if isinstance(v, Mapping) else v if isinstance(v, list | tuple) else [v] for v in vars(value).values()
@@ -249,7 +256,9 @@ def _cache(value: Any, name: str, words: tuple[str, str]) -> tuple[Parts, Make]:
         attributes.sort(key=lambda a: ("keys", "values").index(a) if a in ("keys", "values") else 2)
     shown = {"keys": words[0], "values": words[1]}
     parts = [
-        (f"{name}.{i}.{shown.get(a, a)}", getattr(la, a)) for i, (la, attributes) in enumerate(zip(layers, slots, strict=True)) for a in attributes
+        (f"{name}.{i}.{shown.get(a, a)}", getattr(la, a))
+        for i, (la, attributes) in enumerate(zip(layers, slots, strict=True))
+        for a in attributes
     ]
     counted = [isinstance(getattr(la, "cumulative_length", None), int) and _length(la) == la.cumulative_length for la in layers]
     shells = [_shell(la, attributes) for la, attributes in zip(layers, slots, strict=True)]
@@ -328,8 +337,8 @@ def _output_parts(value: Any, name: str) -> Parts | None:
         if name:
             return [(under(i), v) for i, v in enumerate(value)]
         return [("output" if i == 0 else f"output_{i}", v) for i, v in enumerate(value)]
-    if hasattr(value, "_fields") and isinstance(value, tuple):
-        return [(under(f), v) for f, v in zip(value._fields, value, strict=True)]
+    if isinstance(value, tuple) and (fields := getattr(value, "_fields", None)) is not None:
+        return [(under(f), v) for f, v in zip(fields, value, strict=True)]
     if isinstance(value, Mapping | collections.UserDict):
         return [(under(k), value[k]) for k in value]
     if type(value) in torch.utils._pytree.SUPPORTED_NODES:

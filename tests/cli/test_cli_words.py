@@ -9,6 +9,7 @@ import pytest
 
 from torchferry.cli.spell import sensible, split
 from torchferry.cli.words import ExampleInput, example_input, moving_axes, size_range, size_ranges
+from torchferry.cli.work import Ask
 from torchferry.errors import UsageError
 
 
@@ -129,3 +130,17 @@ def test_all_words_are_known_to_make_no_sense_before_torch_is_loaded(here: Path)
     ended = run("export", "models.py:fine", "--range", "batch=9..1", cwd=here)
     assert ended.returncode == 2
     assert "printed while loading" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("model", "output", "task", "directory"),
+    [
+        ("hf:gpt2", "out", None, True),
+        ("hf:gpt2", "model.onnx", None, False),
+        ("models.py:fine", "out", None, False),
+        ("models.py:fine", "out", "text-generation", True),
+        ("models.py:fine", ".", None, True),
+    ],
+)
+def test_a_directory_is_told_from_a_file(model: str, output: str, task: str | None, directory: bool, here: Path) -> None:
+    assert Ask("export", (), Path(output), model, task=task).into_directory == directory

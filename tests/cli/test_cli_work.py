@@ -203,6 +203,8 @@ BROKEN = Fault("RuntimeError", "broken")
         (_ended("export", _verified("differ"), path="m.onnx"), 1),
         (_ended("verify", _verified("file-refused"), path="m.onnx"), 1),
         (_ended("verify", _verified("agree"), errors=1, path="m.onnx"), 1),
+        (_ended("verify", _verified("eager-refused"), path="m.onnx"), 1),  # no evidence is no success
+        (_ended("verify", _verified("random"), path="m.onnx"), 0),
         (_ended("export", Step("inputs", fault=BROKEN)), 3),
         (_ended("export", Step("translate", fault=BROKEN), errors=2), 3),
         (_ended("verify", Step("verify", fault=BROKEN), path="m.onnx"), 4),

@@ -54,7 +54,9 @@ def test_a_single_turn_beyond_the_table_is_refused(runtime: Any, tokenizer: Any)
         chat(runtime, tokenizer).say("the cat sat on the mat " * 20)
 
 
-def test_the_command_answers_every_line(exported: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_answers_every_line(
+    exported: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("hello there\n\nhow are you\n"))
     assert chat_command.run(exported, max_new_tokens=4, sample=False) == 0
     assert len(capsys.readouterr().out.splitlines()) >= 2

@@ -30,7 +30,9 @@ def exported_before(result: Any, exported: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_all_that_a_reader_needs_is_there(exported: Path, model: Any) -> None:
-    assert {"model.onnx", "config.json", "generation_config.json", "tokenizer.json", "torchferry.json"} <= {p.name for p in exported.iterdir()}
+    assert {"model.onnx", "config.json", "generation_config.json", "tokenizer.json", "torchferry.json"} <= {
+        p.name for p in exported.iterdir()
+    }
     assert transformers.AutoConfig.from_pretrained(exported).architectures == ["GPT2LMHeadModel"]
     assert json.loads((exported / "torchferry.json").read_text())["longest"] == model.config.n_positions
 
@@ -53,7 +55,9 @@ def test_texts_are_among_the_trials(result: Any) -> None:
 
 
 @pytest.mark.usefixtures("exported_before")
-def test_a_text_that_differs_leaves_the_old_directory_untouched(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_that_differs_leaves_the_old_directory_untouched(
+    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "model.onnx").write_text("old")
     wrong = Trial("generate: x", {}, "generate", 0, "differ", (Difference("tokens", "value", "token 3, eager writes 4"),))

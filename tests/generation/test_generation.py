@@ -75,7 +75,9 @@ def test_logits_are_those_of_the_eager_model_at_every_valid_position(model: Any,
     np.testing.assert_allclose(runtime(**PADDED).logits[valid].numpy(), wanted[valid].numpy(), rtol=1e-3, atol=1e-4)
 
 
-def test_transformers_pipeline_takes_it_without_a_complaint(runtime: Any, exported: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_transformers_pipeline_takes_it_without_a_complaint(
+    runtime: Any, exported: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(exported)
     transformers.utils.logging.enable_propagation()
     write = transformers.pipeline("text-generation", model=runtime, tokenizer=tokenizer)
@@ -99,7 +101,10 @@ def test_int32_ids_and_masks_are_taken(runtime: Any) -> None:
         ({"input_ids": torch.zeros(3, dtype=torch.long)}, r"must be \(batch, length\)"),
         ({"input_ids": torch.zeros((1, 3))}, "whole numbers"),
         ({"input_ids": torch.ones((1, 3), dtype=torch.long), "attention_mask": torch.ones((1, 2))}, r"must be \(1, 3\)"),
-        ({"input_ids": torch.ones((1, 3), dtype=torch.long), "token_type_ids": torch.zeros((1, 3))}, "return_token_type_ids=False"),
+        (
+            {"input_ids": torch.ones((1, 3), dtype=torch.long), "token_type_ids": torch.zeros((1, 3))},
+            "return_token_type_ids=False",
+        ),
         ({"input_ids": torch.ones((1, 3), dtype=torch.long), "output_attentions": True}, "without `output_attentions`"),
         ({"inputs_embeds": torch.ones((1, 3, 32))}, "without `inputs_embeds`"),
         ({}, "takes `input_ids`"),
@@ -112,7 +117,7 @@ def test_what_the_graph_cannot_take_is_refused_in_words(runtime: Any, feeds: dic
 
 
 def test_a_directory_without_a_model_is_refused_in_words(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="has no `model.onnx` and no `config.json`"):
+    with pytest.raises(UsageError, match=r"has no `model\.onnx` and no `config\.json`"):
         CausalLM.from_pretrained(tmp_path)
 
 
@@ -123,4 +128,6 @@ def test_the_model_says_that_it_is_on_the_cpu(runtime: Any) -> None:
 
 
 def test_forward_takes_what_generate_may_pass() -> None:
-    assert {"input_ids", "attention_mask", "past_key_values", "position_ids", "use_cache"} <= set(inspect.signature(CausalLM.forward).parameters)
+    assert {"input_ids", "attention_mask", "past_key_values", "position_ids", "use_cache"} <= set(
+        inspect.signature(CausalLM.forward).parameters
+    )

@@ -77,6 +77,7 @@ AGREEING = (
     _trial("batch_size=3", "left-padded", 3, worst=0.004),
     _trial("batch_size=64", "large", 64, "eager-refused", note="IndexError: index out of range in self"),
     _trial("batch_size=2", "tiny", 2, "ill-conditioned"),
+    _trial("batch_size=2", "huge", 2, worst=float("inf"), note="the model itself is not finite here"),
 )
 
 
@@ -191,7 +192,21 @@ def fed_otherwise() -> Result:
     return Result("check", History((case,), case, (repair,), (repair,)), Path("old.onnx"), 0.4, 400)
 
 
+def random() -> Result:
+    """An export whose only output is random by design."""
+    case = Case(Job(), _steps((_trial("example", "example", 2, "random"), _trial("batch_size=3", "random", 3, "random"))))
+    return Result("export", History((case,), case), Path("model.onnx"), 9.9, 5_000)
+
+
+def no_evidence() -> Result:
+    """A file of which nothing was shown, because the model refused every trial."""
+    case = Case(Job(onnx=Path("model.onnx"), model=1), _steps((_trial("example", "example", 2, "eager-refused"),)))
+    return Result("verify", History((case,), case), Path("model.onnx"), 9.9, 5_000)
+
+
 STORIES = {
+    "no-evidence": no_evidence,
+    "random": random,
     "verified": verified,
     "different-file": different,
     "different-export": lambda: different("export"),

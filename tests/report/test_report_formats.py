@@ -19,6 +19,8 @@ from torchferry.report.following import following, snippet
 from torchferry.report.view import Moving, Tensor, View, see
 from torchferry.result import Result
 
+FAILURES = ("different-file", "different-export", "refused", "unsound-file", "mendable-file", "no-evidence")
+
 
 @pytest.mark.parametrize("story", STORIES)
 @pytest.mark.parametrize("format", ["text", "markdown", "html", "sarif", "json"])
@@ -39,6 +41,11 @@ def test_json_is_strict_even_where_a_difference_is_infinite() -> None:
 def test_json_of_something_else_is_refused() -> None:
     with pytest.raises(UsageError, match="not a report"):
         from_json('{"schema": "other"}')
+
+
+def test_an_agreeing_trial_without_a_finite_measure_is_not_the_worst() -> None:
+    assert "inf" not in render(verified(), "text")
+    assert render(verified(), "html").count("<circle") == 4
 
 
 def test_an_unknown_format_is_refused_with_the_nearest_name() -> None:
@@ -70,7 +77,7 @@ def test_the_root_cause_comes_first_with_its_line_marked() -> None:
     assert lines[at + 1] == "     |   ^^^^^^^^^^^^^^^"
 
 
-@pytest.mark.parametrize("story", ["different-file", "different-export", "refused", "unsound-file", "mendable-file"])
+@pytest.mark.parametrize("story", FAILURES)
 @pytest.mark.parametrize("format", ["text", "markdown", "html"])
 def test_a_failure_is_never_called_verified(story: str, format: str) -> None:
     written = render(STORIES[story](), format)
@@ -141,6 +148,7 @@ def test_the_users_text_cannot_become_markup() -> None:
     result = Result("export", History((case,), case), Path(f"{evil}.onnx"))
     assert "<script" not in render(result, "html")
     assert "<script" not in html.notebook(result)
+    assert "<script" not in render(result, "markdown").replace(f"`{evil}.onnx`", "")
 
 
 def test_the_snippet_feeds_sizes_that_the_file_takes() -> None:

@@ -114,7 +114,9 @@ def test_a_task_that_does_not_exist_is_refused_with_the_nearest() -> None:
 
 
 def test_a_model_without_a_cache_is_refused_in_words() -> None:
-    config = transformers.BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
+    config = transformers.BertConfig(
+        vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
+    )
     with pytest.raises(UsageError, match="a transformers model with `generate`, not BertForMaskedLM"):
         causal_lm.prepare(transformers.BertForMaskedLM(config).eval())
     with pytest.raises(UsageError, match="without a task, as a plain model"):
@@ -123,7 +125,7 @@ def test_a_model_without_a_cache_is_refused_in_words() -> None:
 
 def test_a_recurrent_state_is_refused_in_words() -> None:
     config = transformers.MambaConfig(vocab_size=50, hidden_size=16, num_hidden_layers=1, state_size=4)
-    with pytest.raises(UsageError, match="no cache to put into a graph|recurrent state"):
+    with pytest.raises(UsageError, match=r"no cache to put into a graph|recurrent state"):
         causal_lm.prepare(transformers.MambaForCausalLM(config).eval())
 
 

@@ -14,6 +14,7 @@ from torchferry.records import Fault, Frame, Location
 
 _TORCH = str(Path(torch.__file__).parent)
 _OURS = str(Path(__file__).parents[1])
+_EXAMPLES = str(Path(__file__).parents[1] / "catalogue")  # the catalogue's example models stand for a user's own
 _LIBRARIES = tuple({sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")})
 # torch writes the user's stack into its messages in two ways: as a traceback and as the comments of an fx graph
 _IN_MESSAGE = re.compile(r'File "?([^",\n]+?)"?(?:, line |:)(\d+)(?:,)? in (\S+)')
@@ -23,13 +24,15 @@ def is_user_file(file: str) -> bool:
     """Say whether a file is the user's own: no part of Python, of an installed package, or of torchferry."""
     if not file or file.startswith("<"):
         return False
+    if file.startswith(_EXAMPLES):
+        return True
     return not file.startswith((_OURS, *_LIBRARIES)) and "site-packages" not in file and "dist-packages" not in file
 
 
 def is_model_file(file: str) -> bool:
     """Say whether a file may hold a model's code: the user's own, or an installed package other than torch."""
-    inside = file.startswith((_TORCH, _OURS)) or file.startswith("<") or not file
-    return not inside and ("site-packages" in file or "dist-packages" in file or is_user_file(file))
+    inside = file.startswith((_TORCH, _OURS)) and not file.startswith(_EXAMPLES)
+    return not inside and bool(file) and not file.startswith("<") and ("site-packages" in file or "dist-packages" in file or is_user_file(file))
 
 
 def locate(fault: Fault) -> Location | None:

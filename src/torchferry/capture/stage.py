@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ from torchferry import eager
 from torchferry.capture import guards, piecewise, prepare, strategies, survey, where
 from torchferry.capture.attempt import Outcome, attempt, once
 from torchferry.capture.rewrites import sites_of
-from torchferry.capture.rewrites.explore import Explored, explore
+from torchferry.capture.rewrites.explore import Explored, explore, summary
 from torchferry.capture.rewrites.sites import Site, applied, candidates
 from torchferry.records import Bound, Captured, Case, Fault, Finding, Location, Step
 
@@ -76,7 +77,10 @@ def _stopped(outcome: Outcome, bound: Bound, rewrites: tuple[Site, ...], explore
     """Return the fault, with all that stands in the way of a capture."""
     fault = outcome.attempts[0].fault
     assert fault is not None
-    findings = [*outcome.notes, *survey.of_module(bound), Finding("stopped", where.locate(fault, eager.fresh(bound.module), bound), {"error": fault.type_name})]
+    place = where.locate(fault, eager.fresh(bound.module), bound)
+    code = linecache.getline(place.file, place.line).strip() if place and place.file and place.line else ""
+    stopped = Finding("stopped", place, {"error": fault.type_name, "code": code, "text": summary(fault)})
+    findings = [*outcome.notes, *survey.of_module(bound), stopped]
     if explored is not None:
         findings += explored.findings
         if explored.cleared and not set(explored.sites) <= set(rewrites):

@@ -8,13 +8,24 @@ from typing import Any
 
 from torchferry.records import Case, Fault, Location
 
-NOT_THE_USERS = ("site-packages", "dist-packages", "/torchferry/", "<frozen", "<string>", "<eval_with_key>", "<torchferry", "/lib/python")
-DTYPE = re.compile(
-    r"to have one of the following scalar types|expected scalar type|must have the same dtype|should be the same$|have the same dtype, but got"
-    r"|tensors used as indices must be|Input type \(\S+\) and (bias|weight) type|not implemented for '(Long|Int|Bool|Char|Byte|Short)'",
-    re.M,
+NOT_THE_USERS = (
+    "site-packages",
+    "dist-packages",
+    "/torchferry/",
+    "<frozen",
+    "<string>",
+    "<eval_with_key>",
+    "<torchferry",
+    "/lib/python",
 )
-DEVICE = re.compile(r"to be on the same device|is not on the expected device|Input type \(torch\.cuda|weight type \(torch\.cuda|on device meta")
+DTYPE = re.compile(
+    r"to have one of the following scalar types|expected scalar type|must have the same dtype|have the same dtype, but got"
+    r"|tensors used as indices must be|Input type \(\S+\) and (bias|weight) type"
+    r"|not implemented for '(Long|Int|Bool|Char|Byte|Short)'"
+)
+DEVICE = re.compile(
+    r"to be on the same device|is not on the expected device|Input type \(torch\.cuda|weight type \(torch\.cuda|on device meta"
+)
 
 
 def failed_call(case: Case) -> Fault | None:

@@ -21,6 +21,7 @@ from torchferry.check.trace import Failure, Feed, Tracer, Values, ancestors
 from torchferry.records import Fault
 
 MOST_TRIES = 400
+LAST = (1 << 63) - 1  # as far as an axis goes
 LONGEST = 40.0  # seconds of trying: a repair should not take longer than exporting again
 ELEMENTWISE = frozenset({
     "Add", "Sub", "Mul", "Div", "Pow", "Where", "And", "Or", "Xor", "Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual",
@@ -72,7 +73,8 @@ def _search(search: Search, model: onnx.ModelProto, done: list[dict[str, Any]]) 
         if failing is not None or not _same(search.before, trial.run(trial.model, search.example)):
             return None
         found = Plan(_with_outputs(trial.model, search.axes, search.before, answer), done, dict(search.example))
-        return found if rows_agree(search.tracer, found, search.feed) else None
+        good = rows_agree(search.tracer, found, search.feed) and not numbers_of_example(trial.model, search.example, search.feed)
+        return found if good else None
     for option in options:
         search.left -= 1
         if search.left < 0 or time.monotonic() > search.until:
@@ -88,7 +90,11 @@ def _search(search: Search, model: onnx.ModelProto, done: list[dict[str, Any]]) 
 def _same(before: Any, after: Any) -> bool:
     if isinstance(after, Fault) or len(before) != len(after):
         return False
-    return all(a.shape == b.shape and np.allclose(a, b, rtol=1e-4, atol=1e-5, equal_nan=True) for a, b in zip(before, after, strict=True) if isinstance(a, np.ndarray) and a.dtype.kind in "fiub")
+    return all(
+        a.shape == b.shape and np.allclose(a, b, rtol=1e-4, atol=1e-5, equal_nan=True)
+        for a, b in zip(before, after, strict=True)
+        if isinstance(a, np.ndarray) and a.dtype.kind in "fiub"
+    )
 
 
 def _with_outputs(model: onnx.ModelProto, axes: dict[str, dict[str, str]], before: Any, after: Any) -> dict[str, dict[str, str]]:
@@ -99,7 +105,11 @@ def _with_outputs(model: onnx.ModelProto, axes: dict[str, dict[str, str]], befor
         dims = value.type.tensor_type.shape.dim
         if not isinstance(old, np.ndarray) or len(dims) != old.ndim:
             continue
-        moved = {str(i): names.get(str(i), f"{value.name}_{i}") for i, (a, b) in enumerate(zip(old.shape, new.shape, strict=True)) if a != b and dims[i].HasField("dim_value")}
+        moved = {
+            str(i): names.get(str(i), f"{value.name}_{i}")
+            for i, (a, b) in enumerate(zip(old.shape, new.shape, strict=True))
+            if a != b and dims[i].HasField("dim_value")
+        }
         if moved:
             freed[value.name] = moved
     return freed
@@ -113,14 +123,28 @@ def _next(tracer: Tracer, example: Feed, feed: Feed, failing: str | None, done: 
     old, new = {**_stored(tracer.model), **example, **small}, {**_stored(tracer.model), **feed, **large}
     sizes = _moved_inputs(example, feed)
     seen = {(r["node"], r["do"], r.get("value")) for r in done}
-    for node in graph.ordered(tracer.model.graph):
+    order = graph.ordered(tracer.model.graph)
+    for node in order:
         found = _examine(tracer.model, node, old, new, sizes, graph.label(node) == failing)
         if fresh := [r for r in found if (r["node"], r["do"], r.get("value")) not in seen]:
             # layers are alike: what was right for one is likely right for the next
             return sorted(fresh, key=lambda r: r.get("sizes") not in [d.get("sizes") for d in done])
         if graph.label(node) == failing:
             break
-    return []
+    cut = [r for n in order for r in _cut_at_example(tracer.model, n, old, new)] if failing is not None else []
+    return [r for r in cut if (r["node"], r["do"], r.get("value")) not in seen][:1]
+
+
+def _cut_at_example(model: onnx.ModelProto, node: onnx.NodeProto, old: Values, new: Values) -> list[dict[str, Any]]:
+    """Return how to mend a Slice that took all there was of the example, up to a constant end, and now cuts off."""
+    if node.op_type != "Slice" or len(node.input) < 4 or not all(_fixed(model, i) for i in node.input[1:] if i):
+        return []
+    a, b = _shape(old, node.input[0]), _shape(new, node.input[0])
+    ends, axes = (np.asarray(old.get(node.input[i], ())).reshape(-1).tolist() for i in (2, 3))
+    if a is None or b is None or len(ends) != len(axes):
+        return []
+    free = [int(LAST if a[x] == e and b[x] > e else e) for e, x in zip(ends, axes, strict=True)]
+    return [{"do": "to-the-end", "node": graph.label(node), "ends": free}] if free != ends else []
 
 
 def _stored(model: onnx.ModelProto) -> Values:
@@ -138,7 +162,9 @@ def _moved_inputs(example: Feed, feed: Feed) -> Moved:
     ]
 
 
-def _examine(model: onnx.ModelProto, node: onnx.NodeProto, old: Values, new: Values, moved: Moved, failing: bool) -> list[dict[str, Any]]:
+def _examine(
+    model: onnx.ModelProto, node: onnx.NodeProto, old: Values, new: Values, moved: Moved, failing: bool
+) -> list[dict[str, Any]]:
     first, label = node.input[0] if node.input else "", graph.label(node)
     a, b = _shape(old, first), _shape(new, first)
     if node.op_type in ("Reshape", "Expand") and a is not None and b is not None and _fixed(model, node.input[1]):
@@ -265,6 +291,23 @@ def _numbers(model: onnx.ModelProto, node: str) -> list[int]:
     return list(dict.fromkeys([*whole, 1, *parts]))
 
 
+def numbers_of_example(model: onnx.ModelProto, example: Feed, feed: Feed) -> list[str]:
+    """Return the nodes that reckon with a number which may be an example's length: a mean written as a factor of 1/16.
+
+    For a batch the rows show whether all is well. For any other axis nothing does, so such a number forbids the repair.
+    """
+    lengths = {a for _, axis, a, _ in _moved_inputs(example, feed) if axis != 0 and a > 1}
+    telling = {float(v) for n in lengths for v in (n, 1 / n, n - 1, np.sqrt(n), 1 / np.sqrt(n)) if v not in (0, 1)}
+    constants = graph.constants(model.graph)
+    found = []
+    for place in graph.nodes_of(model.graph):
+        for name in place.node.input if place.node.op_type in ("Mul", "Div", "Add", "Sub", "Pow") else ():
+            value = constants.get(name)
+            if value is not None and value.size == 1 and any(np.isclose(abs(float(value.reshape(-1)[0])), t, rtol=1e-5) for t in telling):
+                found.append(place.label)
+    return found
+
+
 def rows_agree(tracer: Tracer, plan: Plan, feed: Feed) -> bool:
     """Say whether the mended model gives for each row of a batch what the file gives for that row alone.
 
@@ -279,7 +322,11 @@ def rows_agree(tracer: Tracer, plan: Plan, feed: Feed) -> bool:
     free_axes(mended, {"axes": plan.axes})
     rewrite_constants(mended, {"rewrites": plan.rewrites})
     whole = tracer.run(mended, feed)
-    if isinstance(whole, Fault) or not small or any(not isinstance(o, np.ndarray) or not o.ndim or o.shape[0] != large for o in whole):
+    if (
+        isinstance(whole, Fault)
+        or not small
+        or any(not isinstance(o, np.ndarray) or not o.ndim or o.shape[0] != large for o in whole)
+    ):
         return not isinstance(whole, Fault) and not small
     names = {m[0] for m in moved}
     for row in range(min(large, 4)):

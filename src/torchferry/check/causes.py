@@ -20,7 +20,11 @@ def explain(tracer: Tracer, failure: Failure, feed: Feed) -> Finding:
     """Return what made a node fail on a feed: an index, an empty axis, a zero, sizes that do not go together."""
     place = next((p for p in graph.places(tracer.model) if p.label == failure.node), None)
     if failure.fault.type_name in ("TimeLimit", "ProcessDied"):
-        return Finding("runtime-died", Location(onnx_node=failure.node or None), {"text": failure.fault.text, "type": failure.fault.type_name})
+        return Finding(
+            "runtime-died",
+            Location(onnx_node=failure.node or None),
+            {"text": failure.fault.text, "type": failure.fault.type_name},
+        )
     if place is None:
         facts = {"text": said(failure.fault.text), "shapes": {}, "inputs": [], "op": failure.op}
         return Finding("run-failed", Location(onnx_node=failure.node or None, op=failure.op or None), facts)
@@ -68,16 +72,36 @@ def _index(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, facts: dict
         return None
     table, indices = values.get(node.input[0]), values.get(node.input[1])
     axis = int(graph.attributes(node).get("axis", 0))
-    if not isinstance(table, np.ndarray) or not isinstance(indices, np.ndarray) or indices.dtype.kind not in "iu" or not table.ndim:
+    if (
+        not isinstance(table, np.ndarray)
+        or not isinstance(indices, np.ndarray)
+        or indices.dtype.kind not in "iu"
+        or not table.ndim
+    ):
         return None
     rows = table.shape[axis]
     wrong = (indices >= rows) | (indices < -rows)
     if not wrong.any():
         return None
     at = tuple(int(i) for i in np.argwhere(wrong)[0])
-    fed = next((n for n, a in feed.items() if isinstance(a, np.ndarray) and a.size == indices.size and np.array_equal(a.reshape(-1), indices.reshape(-1))), None)
+    fed = next(
+        (
+            n
+            for n, a in feed.items()
+            if isinstance(a, np.ndarray) and a.size == indices.size and np.array_equal(a.reshape(-1), indices.reshape(-1))
+        ),
+        None,
+    )
     longest = {n: list(a.shape) for n, a in feed.items() if isinstance(a, np.ndarray)}
-    return {"table": node.input[0], "rows": rows, "value": int(indices[at]), "at": list(at), "input": fed, "count": int(wrong.sum()), "fed": longest}
+    return {
+        "table": node.input[0],
+        "rows": rows,
+        "value": int(indices[at]),
+        "at": list(at),
+        "input": fed,
+        "count": int(wrong.sum()),
+        "fed": longest,
+    }
 
 
 def _empty(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, facts: dict[str, Any]) -> dict[str, Any] | None:
@@ -94,15 +118,25 @@ def _zero_divisor(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, fact
     divisor = values.get(node.input[1])
     if not isinstance(divisor, np.ndarray) or divisor.dtype.kind not in "iu" or np.all(divisor != 0):
         return None
-    zero = [n for n in facts["inputs"] if isinstance(feed.get(n), np.ndarray) and feed[n].size and np.any(feed[n] == 0) and feed[n].dtype.kind in "iu"]
+    zero = [
+        n
+        for n in facts["inputs"]
+        if isinstance(feed.get(n), np.ndarray) and feed[n].size and np.any(feed[n] == 0) and feed[n].dtype.kind in "iu"
+    ]
     return {"divisor": node.input[1], "zero": zero}
 
 
 def _allocation(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, facts: dict[str, Any]) -> dict[str, Any] | None:
-    match = re.search(r"(?:buffer of size|requested buffer of size|allocate (?:memory of )?) ?(\d+)|bad_alloc|bad allocation", facts["text"])
+    match = re.search(
+        r"(?:buffer of size|requested buffer of size|allocate (?:memory of )?) ?(\d+)|bad_alloc|bad allocation", facts["text"]
+    )
     if match is None:
         return None
-    small = {n: np.asarray(values[n]).reshape(-1)[:6].tolist() for n in node.input if isinstance(values.get(n), np.ndarray) and values[n].dtype.kind in "iu" and values[n].size <= 16}
+    small = {
+        n: np.asarray(values[n]).reshape(-1)[:6].tolist()
+        for n in node.input
+        if isinstance(values.get(n), np.ndarray) and values[n].dtype.kind in "iu" and values[n].size <= 16
+    }
     large = [n for n in facts["inputs"] if isinstance(feed.get(n), np.ndarray) and feed[n].dtype.kind in "iu" and feed[n].size]
     return {"bytes": int(match[1]) if match[1] else None, "sizes": small, "large": {n: int(np.max(feed[n])) for n in large}}
 
@@ -117,7 +151,13 @@ def _condition(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, facts: 
     return {"condition": node.input[index], "shape": list(condition.shape)}
 
 
-CAUSES = {"index-out-of-range": _index, "empty-axis": _empty, "division-by-zero": _zero_divisor, "allocation-too-large": _allocation, "condition-not-scalar": _condition}
+CAUSES = {
+    "index-out-of-range": _index,
+    "empty-axis": _empty,
+    "division-by-zero": _zero_divisor,
+    "allocation-too-large": _allocation,
+    "condition-not-scalar": _condition,
+}
 
 
 def died(fault: Fault) -> Finding:

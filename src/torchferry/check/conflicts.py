@@ -11,14 +11,25 @@ from torchferry.check import dtypes, graph
 from torchferry.check.type_inference import Conflict, Types, Unfit, declared
 from torchferry.records import Finding, Location
 
-RANK = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float", "double")  # torch's promotion, roughly
+RANK = (
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "bfloat16",
+    "float",
+    "double",
+)  # torch's promotion, roughly
 
 
 def findings(model: onnx.ModelProto, types: Types) -> list[Finding]:
     """Return where types contradict each other: between operands, with the operator, with a declaration, between branches."""
     said = {v.name: w for g in graph.graphs(model) for v in (*g.output, *g.value_info) if (w := declared(v)) is not None}
     outputs = {o.name for o in model.graph.output}
-    found = [_conflict(c, said) for c in types.conflicts] + [_unfit(u, types) for u in types.unfit]
+    found = [_conflict(c, said) for c in types.conflicts] + [_unfit(u, said) for u in types.unfit]
     found += [_branch(model, place, index, words, said) for place, index, words in types.branches]
     if not found:  # a declaration is only wrong where the rest is right
         found = [_declaration(v, d, real, place, v in outputs) for v, (d, real, place) in types.declared.items()]
@@ -63,28 +74,51 @@ def _takes(word: str, value: np.ndarray | None, was: str) -> bool:
     return bool(np.array_equal(cast.astype(np.float64), value.astype(np.float64)))
 
 
-def _unfit(unfit: Unfit, types: Types) -> Finding:
+def _unfit(unfit: Unfit, said: dict[str, str]) -> Finding:
     to = _accepted(unfit)
     node = unfit.place.node
-    facts = {"op": node.op_type, "value": unfit.value, "parameter": unfit.parameter, "type": unfit.type, "allowed": list(unfit.allowed), "to": to}
-    facts["lossless"] = to is not None and (to == "bool" or unfit.type == "bool" or (unfit.type in dtypes.INTEGERS and to in dtypes.INTEGERS | dtypes.FLOATS) or unfit.type in dtypes.FLOATS and to in dtypes.FLOATS)
+    facts = {
+        "op": node.op_type,
+        "value": unfit.value,
+        "parameter": unfit.parameter,
+        "type": unfit.type,
+        "allowed": list(unfit.allowed),
+        "to": to,
+        "lossless": to is not None and _lossless(unfit.type, to) and not any(said.get(o) == unfit.type for o in node.output),
+    }
     return Finding("type-not-allowed", _at(unfit.place), facts)
+
+
+def _lossless(was: str, to: str) -> bool:
+    """Whether a cast loses nothing that the operator could use; whether a number is zero is all that a condition asks."""
+    if "bool" in (was, to):
+        return True
+    return to in dtypes.FLOATS if was in dtypes.FLOATS else to in dtypes.INTEGERS | dtypes.FLOATS
 
 
 def _accepted(unfit: Unfit) -> str | None:
     """Return the type that the operator takes and that comes nearest."""
-    wishes: dict[bool, tuple[str, ...]] = {True: ("float", "double", "float16", "int64", "int32", "bool"), False: ("int64", "int32", "float", "bool")}
+    wishes: dict[bool, tuple[str, ...]] = {
+        True: ("float", "double", "float16", "int64", "int32", "bool"),
+        False: ("int64", "int32", "float", "bool"),
+    }
     return next((w for w in wishes[unfit.type in dtypes.FLOATS] if w in unfit.allowed), None)
 
 
 def _declaration(value: str, said: str, real: str, place: graph.Place, output: bool) -> Finding:
-    return Finding("declared-type-wrong", _at(place), {"value": value, "declared": said, "real": real, "output": output, "op": place.node.op_type})
+    return Finding(
+        "declared-type-wrong",
+        _at(place),
+        {"value": value, "declared": said, "real": real, "output": output, "op": place.node.op_type},
+    )
 
 
 def _branch(model: onnx.ModelProto, place: graph.Place, index: int, words: list[str], said: dict[str, str]) -> Finding:
     output = place.node.output[index]
     to = said.get(output) if said.get(output) in words else max(words, key=lambda w: RANK.index(w) if w in RANK else -1)
-    return Finding("branch-types-differ", _at(place), {"op": place.node.op_type, "output": output, "index": index, "types": words, "to": to})
+    return Finding(
+        "branch-types-differ", _at(place), {"op": place.node.op_type, "output": output, "index": index, "types": words, "to": to}
+    )
 
 
 def _at(place: graph.Place) -> Location:

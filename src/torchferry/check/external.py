@@ -38,7 +38,13 @@ def pieces(model: onnx.ModelProto) -> list[Piece]:
 def piece_of(tensor: onnx.TensorProto) -> Piece:
     """Return where an externally stored tensor is kept."""
     entries = {e.key: e.value for e in tensor.external_data}
-    return Piece(tensor.name, entries.get("location", ""), _number(entries.get("offset")) or 0, _number(entries.get("length")), needed(tensor))
+    return Piece(
+        tensor.name,
+        entries.get("location", ""),
+        _number(entries.get("offset")) or 0,
+        _number(entries.get("length")),
+        needed(tensor),
+    )
 
 
 def needed(tensor: onnx.TensorProto) -> int | None:

@@ -14,7 +14,6 @@ import numpy as np
 
 from torchferry.check import dtypes
 
-
 CONVERTED = "it was turned into one"
 
 
@@ -86,7 +85,9 @@ def fit(declared: Sequence[Declared], feed: Mapping[str, Any], optional: Sequenc
 # --- names ------------------------------------------------------------------------------------------
 
 
-def _names(declared: Sequence[Declared], feed: Mapping[str, Any], optional: frozenset[str]) -> tuple[dict[str, Any], list[Change], list[Refusal]]:
+def _names(
+    declared: Sequence[Declared], feed: Mapping[str, Any], optional: frozenset[str]
+) -> tuple[dict[str, Any], list[Change], list[Refusal]]:
     wanted = {d.name: d for d in declared}
     named = {k: v for k, v in feed.items() if k in wanted or k in optional}
     missing = [n for n in wanted if n not in feed]
@@ -102,7 +103,9 @@ def _names(declared: Sequence[Declared], feed: Mapping[str, Any], optional: froz
     return named, changes, refusals
 
 
-def _pairs(unknown: list[str], missing: list[str], wanted: Mapping[str, Declared], feed: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _pairs(
+    unknown: list[str], missing: list[str], wanted: Mapping[str, Declared], feed: Mapping[str, Any]
+) -> list[tuple[str, str]]:
     """Return which unknown keys are surely which missing inputs."""
     if len(unknown) == len(missing) == 1:
         return [(unknown[0], missing[0])] if _plausible(wanted[missing[0]], feed[unknown[0]]) else []
@@ -128,7 +131,11 @@ def misfits(spec: Declared, value: Any) -> list[int]:
     """Return the axes whose fixed size is not that of `value`."""
     if spec.shape is None or not isinstance(value, np.ndarray) or value.ndim != len(spec.shape):
         return []
-    return [i for i, (want, got) in enumerate(zip(spec.shape, value.shape, strict=True)) if isinstance(want, int) and want >= 0 and want != got]
+    return [
+        i
+        for i, (want, got) in enumerate(zip(spec.shape, value.shape, strict=True))
+        if isinstance(want, int) and want >= 0 and want != got
+    ]
 
 
 # --- values -----------------------------------------------------------------------------------------
@@ -145,11 +152,15 @@ def as_array(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
     if value is None:
         return Refusal("feed-not-an-array", spec.name, f"the input `{spec.name}` is fed None"), []
     if hasattr(value, "detach") and hasattr(value, "cpu"):
-        return _from_torch(value), [Change("feed-not-an-array", spec.name, f"`{spec.name}` is fed a {kind}, not a numpy array", CONVERTED)]
+        return _from_torch(value), [
+            Change("feed-not-an-array", spec.name, f"`{spec.name}` is fed a {kind}, not a numpy array", CONVERTED)
+        ]
     try:
         array = np.asarray(value)
     except (ValueError, TypeError) as error:
-        return Refusal("feed-not-an-array", spec.name, f"the {kind} for `{spec.name}` cannot be turned into an array: {error}"), []
+        return Refusal(
+            "feed-not-an-array", spec.name, f"the {kind} for `{spec.name}` cannot be turned into an array: {error}"
+        ), []
     if array.dtype.kind == "O" and want.kind != "O":
         return _from_objects(spec, array)
     if isinstance(value, (list, int, float, bool, tuple)) and array.dtype.kind in "fiub":
@@ -175,8 +186,17 @@ def _from_objects(spec: Declared, value: np.ndarray) -> tuple[Any, list[Change]]
     except (ValueError, TypeError):
         array = value
     if array.dtype.kind not in "fiub":
-        return Refusal("feed-not-an-array", spec.name, f"the array for `{spec.name}` holds Python objects that are not all numbers"), []
-    return array, [Change("feed-not-an-array", spec.name, f"`{spec.name}` is fed an array of Python objects", f"they were turned into {array.dtype}")]
+        return Refusal(
+            "feed-not-an-array", spec.name, f"the array for `{spec.name}` holds Python objects that are not all numbers"
+        ), []
+    return array, [
+        Change(
+            "feed-not-an-array",
+            spec.name,
+            f"`{spec.name}` is fed an array of Python objects",
+            f"they were turned into {array.dtype}",
+        )
+    ]
 
 
 def _plain(array: np.ndarray, want: np.dtype) -> np.ndarray:
@@ -213,7 +233,11 @@ def _element_type(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
     cast, lost = _cast(value, want)
     if cast is None:
         return Refusal("feed-dtype", spec.name, f"`{spec.name}` is {given}, the file takes {wanted}: {lost}"), []
-    return cast, [Change("feed-dtype", spec.name, f"`{spec.name}` is fed as {given}, the file takes {wanted}", "it was cast: nothing is lost")]
+    return cast, [
+        Change(
+            "feed-dtype", spec.name, f"`{spec.name}` is fed as {given}, the file takes {wanted}", "it was cast: nothing is lost"
+        )
+    ]
 
 
 def _cast(value: np.ndarray, want: np.dtype) -> tuple[np.ndarray | None, str]:
@@ -221,7 +245,9 @@ def _cast(value: np.ndarray, want: np.dtype) -> tuple[np.ndarray | None, str]:
     given = "f" if value.dtype.kind == "V" or value.dtype.name.startswith(("bfloat16", "float8")) else value.dtype.kind
     target = "f" if want.name.startswith(("bfloat16", "float8")) else want.kind
     if given not in "fiub":
-        return None, {"c": "the imaginary part would be lost", "U": "text is no number", "S": "text is no number"}.get(given, "it holds no numbers")
+        return None, {"c": "the imaginary part would be lost", "U": "text is no number", "S": "text is no number"}.get(
+            given, "it holds no numbers"
+        )
     if given == "f" and target in "iub":
         return None, "a cast would lose the fractions; round or index first, then cast"
     with np.errstate(all="ignore"):

@@ -37,7 +37,9 @@ def value(name: str, part: Any, sizes: Sizes, depth: int = 0) -> np.ndarray | No
     return _value(name, constants, graph.makers(part), sizes, depth)
 
 
-def _value(name: str, constants: dict[str, np.ndarray], makers: dict[str, onnx.NodeProto], sizes: Sizes, depth: int) -> np.ndarray | None:
+def _value(
+    name: str, constants: dict[str, np.ndarray], makers: dict[str, onnx.NodeProto], sizes: Sizes, depth: int
+) -> np.ndarray | None:
     if name in constants:
         return constants[name]
     node = makers.get(name)
@@ -64,7 +66,9 @@ def _shape(node: onnx.NodeProto, sizes: Sizes) -> np.ndarray | None:
     return np.asarray(part, np.int64) if all(isinstance(s, int) for s in part) else None
 
 
-def _gathered_size(node: onnx.NodeProto, constants: dict[str, np.ndarray], makers: dict[str, onnx.NodeProto], sizes: Sizes, depth: int) -> np.ndarray | None:
+def _gathered_size(
+    node: onnx.NodeProto, constants: dict[str, np.ndarray], makers: dict[str, onnx.NodeProto], sizes: Sizes, depth: int
+) -> np.ndarray | None:
     """Return one size of a shape of which not all need be fixed."""
     shape = makers.get(node.input[0])
     index = _value(node.input[1], constants, makers, sizes, depth + 1)
@@ -88,11 +92,11 @@ def _apply(node: onnx.NodeProto, x: list[np.ndarray]) -> np.ndarray | None:
             return np.concatenate(x, axis=values["axis"])
         if node.op_type == "Div" and x[0].dtype.kind == "i" and np.all(x[1] != 0):
             return np.asarray(np.trunc(x[0] / x[1]).astype(x[0].dtype))
-        axes = values.get("axes", x[1].tolist() if len(x) > 1 else None)
+        axes: list[int] = values.get("axes", x[1].reshape(-1).tolist() if len(x) > 1 else [])
         if node.op_type == "Unsqueeze":
             return np.expand_dims(x[0], tuple(axes))
         if node.op_type == "Squeeze":
-            return np.squeeze(x[0], None if axes is None else tuple(axes))
+            return np.squeeze(x[0], tuple(axes) or None)
     except (ValueError, IndexError, TypeError):
         return None
     return None

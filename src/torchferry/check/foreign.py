@@ -82,7 +82,9 @@ def _model(job: Job, path: Path, folder: Path, target: Target, model: onnx.Model
     return Step("check", _checked(model, used, target, 0 if hidden else reached), findings=tuple(source.located(model, found)))
 
 
-def _open_and_run(job: Job, model: onnx.ModelProto, used: Path, home: Path, folder: Path, target: Target, worker: Worker) -> tuple[list[Finding], int]:
+def _open_and_run(
+    job: Job, model: onnx.ModelProto, used: Path, home: Path, folder: Path, target: Target, worker: Worker
+) -> tuple[list[Finding], int]:
     key = worker.open(used)
     if isinstance(key, Fault):
         return explain(model, key, target, worker, home, used.name, folder), 0
@@ -92,7 +94,9 @@ def _open_and_run(job: Job, model: onnx.ModelProto, used: Path, home: Path, fold
     found = structure.duplicate_initializers(model)
     stored = {t.name for t in model.graph.initializer}
     declared = tuple(_declared(i) for i in model.graph.input if i.name not in stored)
-    opened = run.Opened(worker, key, used, home, folder, model, declared, tuple(i.name for i in model.graph.input if i.name in stored))
+    opened = run.Opened(
+        worker, key, used, home, folder, model, declared, tuple(i.name for i in model.graph.input if i.name in stored)
+    )
     ran = run.on_given(opened, job.feeds, bool(job.edits_for("check", "coerce-feeds"))) if job.feeds else run.on_made(opened)
     return [*found, *ran.findings], 2 if ran.all_ran else 1
 
@@ -101,7 +105,11 @@ def _declared(value: onnx.ValueInfoProto) -> Declared:
     kind = value.type.tensor_type
     if not value.type.HasField("tensor_type"):
         return Declared(value.name, value.type.WhichOneof("value") or "unknown", None)
-    shape = tuple(d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in kind.shape.dim) if kind.HasField("shape") else None
+    shape = (
+        tuple(d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in kind.shape.dim)
+        if kind.HasField("shape")
+        else None
+    )
     return Declared(value.name, f"tensor({dtypes.word(kind.elem_type)})", shape)
 
 

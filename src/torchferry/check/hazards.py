@@ -33,7 +33,14 @@ def disagreeing(declared: Sequence[Declared], feed: Feed) -> list[Finding]:
                 sizes[size] = (array.shape[axis], spec.name, axis)
             elif sizes[size][0] != array.shape[axis]:
                 first = sizes[size]
-                facts = {"axis": axis, "says": size, "wants": first[0], "got": array.shape[axis], "other": first[1], "other_axis": first[2]}
+                facts = {
+                    "axis": axis,
+                    "says": size,
+                    "wants": first[0],
+                    "got": array.shape[axis],
+                    "other": first[1],
+                    "other_axis": first[2],
+                }
                 found.append(Finding("sizes-disagree", Location(input_name=spec.name), facts))
     for spec, axis, expression, got in rest:
         wants = evaluate(expression, {n: s[0] for n, s in sizes.items()})
@@ -60,7 +67,11 @@ def nan(tracer: Tracer, feed: Feed, outputs: Sequence[Any]) -> list[Finding]:
     if isinstance(values, Fault):
         return []
     known = {**graph.constants(tracer.model.graph), **feed, **values}
-    first = [n for n in graph.ordered(tracer.model.graph) if any(_has_nan(known.get(o)) for o in n.output) and not any(_has_nan(known.get(i)) for i in n.input)]
+    first = [
+        n
+        for n in graph.ordered(tracer.model.graph)
+        if any(_has_nan(known.get(o)) for o in n.output) and not any(_has_nan(known.get(i)) for i in n.input)
+    ]
     if not first:
         return []
     masked = [n for n in first if n.op_type == "Softmax" and _masked_rows(n, known)]

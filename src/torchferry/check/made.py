@@ -39,7 +39,9 @@ def evaluate(expression: str, sizes: Mapping[str, int]) -> int | None:
     import sympy
 
     try:
-        parsed = sympy.sympify(expression, locals={n: sympy.Symbol(n, integer=True) for n in re.findall(r"[A-Za-z_]\w*", expression)})
+        parsed = sympy.sympify(
+            expression, locals={n: sympy.Symbol(n, integer=True) for n in re.findall(r"[A-Za-z_]\w*", expression)}
+        )
         result = parsed.subs({sympy.Symbol(n, integer=True): v for n, v in sizes.items()})
     except (sympy.SympifyError, TypeError, ValueError, SyntaxError, AttributeError):
         return None
@@ -77,7 +79,12 @@ def _table_rows(model: onnx.ModelProto) -> dict[str, int]:
     rows: dict[str, int] = {}
     for place in graph.nodes_of(model.graph):
         node = place.node
-        if node.op_type == "Gather" and len(node.input) > 1 and node.input[0] in stored and graph.attributes(node).get("axis", 0) == 0:
+        if (
+            node.op_type == "Gather"
+            and len(node.input) > 1
+            and node.input[0] in stored
+            and graph.attributes(node).get("axis", 0) == 0
+        ):
             source = node.input[1]
             while (maker := makers.get(source)) is not None and maker.op_type in THROUGH:
                 source = maker.input[0]

@@ -77,7 +77,9 @@ def _gemm_fits(node: onnx.NodeProto, shapes: Shapes, outputs: Shapes, flags: dic
     inner_b, columns = (b[1], b[0]) if flags["transB"] else (b[0], b[1])
     bias = shapes.get(node.input[2], ()) if len(node.input) > 2 else ()
     declared = outputs.get(node.output[0], (rows, columns))
-    pairs = [(inner, inner_b), (declared[0], rows), (declared[-1], columns)] + ([(bias[-1], columns)] if bias and bias[-1] != 1 else [])
+    pairs = [(inner, inner_b), (declared[0], rows), (declared[-1], columns)] + (
+        [(bias[-1], columns)] if bias and bias[-1] != 1 else []
+    )
     return all(not isinstance(x, int) or not isinstance(y, int) or x == y for x, y in pairs)
 
 

@@ -25,10 +25,17 @@ NAMED = (
     (r'In Node, \("([^"]*)", (\w+)', 1, 2),
     (r"(?:in|of) node \(([^()]*)\)", 1, None),
 )
-TENSOR = (r"initializer: (\S+?)\.? ", r"Deserialize tensor (\S+) failed", r"initializer[: ]+'?([^\s']+)'?", r"tensor[: ]+'([^\s']+)'")
+TENSOR = (
+    r"initializer: (\S+?)\.? ",
+    r"Deserialize tensor (\S+) failed",
+    r"initializer[: ]+'?([^\s']+)'?",
+    r"tensor[: ]+'([^\s']+)'",
+)
 
 
-def explain(model: onnx.ModelProto, fault: Fault, target: Target, worker: Worker, home: Path, own: str, scratch: Path) -> list[Finding]:
+def explain(
+    model: onnx.ModelProto, fault: Fault, target: Target, worker: Worker, home: Path, own: str, scratch: Path
+) -> list[Finding]:
     """Return why opening failed, the nearest reasons first: each group is looked at only when those before are clean."""
     found = [*external.findings(model, home, own), *_explaining(stamp.findings(model, target)), *structure.findings(model)]
     if found:

@@ -34,7 +34,9 @@ def _counted(value: np.ndarray, axis: int) -> tuple[int, int] | None:
     first, step = line[0, 0], line[0, 1] - line[0, 0]
     expected = first + step * np.arange(line.shape[1])
     whole = float(first).is_integer() and float(step).is_integer()
-    return (int(first), int(step)) if whole and step != 0 and np.array_equal(line, np.broadcast_to(expected, line.shape)) else None
+    return (
+        (int(first), int(step)) if whole and step != 0 and np.array_equal(line, np.broadcast_to(expected, line.shape)) else None
+    )
 
 
 def _triangle(value: np.ndarray) -> dict[str, Any] | None:

@@ -54,7 +54,9 @@ def _resolved(target: list[int], shape: Shape, zero_is_copy: bool) -> list[int] 
     return sizes if prod(sizes) == prod(shape) else None
 
 
-def _by_groups(old: Shape, new: Shape, target: list[int], moved: Moved, source: str, left_in: bool, left_out: bool) -> list[Any] | None:
+def _by_groups(
+    old: Shape, new: Shape, target: list[int], moved: Moved, source: str, left_in: bool, left_out: bool
+) -> list[Any] | None:
     """Return the target with its moving sizes spelt out, group by group of axes that hold the same elements.
 
     A size of 1 could belong to the group on its left or on its right: the flags say which, for inputs and outputs.
@@ -75,9 +77,12 @@ def _by_groups(old: Shape, new: Shape, target: list[int], moved: Moved, source: 
 
 def _groups(old: Shape, target: list[int], left_in: bool, left_out: bool) -> list[tuple[list[int], list[int]]] | None:
     """Return runs of input axes and of output axes that hold the same number of elements, in order."""
-    groups, i, j = [], 0, 0
+    groups: list[tuple[list[int], list[int]]] = []
+    i = j = 0
     while i < len(old) or j < len(target):
-        ins, outs, left, right = [], [], 1, 1
+        ins: list[int] = []
+        outs: list[int] = []
+        left = right = 1
         while not ins or not outs or left != right:
             if (left <= right and i < len(old)) or j >= len(target):
                 if i >= len(old):
@@ -108,7 +113,9 @@ def _product(ins: list[int], old: Shape, new: Shape, source: str) -> Any:
     return factors[0] if len(factors) == 1 else ["mul", *factors]
 
 
-def _divided(sizes: list[Any], ins: list[int], outs: list[int], old: Shape, new: Shape, target: list[int], moved: Moved, source: str) -> bool:
+def _divided(
+    sizes: list[Any], ins: list[int], outs: list[int], old: Shape, new: Shape, target: list[int], moved: Moved, source: str
+) -> bool:
     """One axis split into several, as batch * heads is: all but one stay, the first that can takes the rest."""
     whole = prod(new[i] for i in ins)
     same = [o for o in outs if any(old[i] == target[o] and old[i] != new[i] for i in ins)]
@@ -153,7 +160,7 @@ def _at(size: Any, shape: Shape, moved: Moved) -> int:
         known = next((m[3] for m in moved if m[:2] == tuple(rest)), None)
         return known if known is not None else shape[rest[1]]
     if word == "div":
-        return _at(rest[0], shape, moved) // rest[1]
+        return _at(rest[0], shape, moved) // int(rest[1])
     return prod(_at(r, shape, moved) for r in rest)
 
 

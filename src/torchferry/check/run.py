@@ -65,7 +65,7 @@ def on_given(opened: Opened, feeds: Sequence[Feed], coerce: bool) -> Ran:
         else:
             outputs[index] = answer
             found += _silent(opened, item.feed, answer)
-    good = [item.feed for item, output in zip(fitted, outputs, strict=True) if output is not None]
+    good: list[Feed] = [item.feed for item, output in zip(fitted, outputs, strict=True) if output is not None]
     for index, fault in failed:
         found += _why(opened, fitted[index].feed, fault, good)
     unique = list({(f.kind, str(f.location), str(f.facts.get("axis"))): f for f in found}.values())
@@ -94,7 +94,9 @@ def on_made(opened: Opened) -> Ran:
 
 
 def _feed_findings(item: Fitted, coerce: bool) -> list[Finding]:
-    changes = [Finding(c.kind, Location(input_name=c.input), {"words": c.words}) for c in item.changes if c.announced and not coerce]
+    changes = [
+        Finding(c.kind, Location(input_name=c.input), {"words": c.words}) for c in item.changes if c.announced and not coerce
+    ]
     return changes + [Finding(f"{r.kind}-refused", Location(input_name=r.input), {"words": r.words}) for r in item.refusals]
 
 
@@ -142,12 +144,29 @@ def _fixed_sizes(opened: Opened, tracer: Tracer | None, feed: Feed, fixed: list[
     for spec, axis in fixed:
         axes.setdefault(spec.name, {})[str(axis)] = _axis_name(spec, axis, feed)
     example = {n: _resized(a, next((d for d in opened.declared if d.name == n), None), {}) for n, a in feed.items()}
-    plan = baked.plan(tracer, example, feed, axes) if tracer is not None else None
+    turned = [d.name for d in opened.declared if d.name in axes and _is_turned(d, feed[d.name])]
+    plan = baked.plan(tracer, example, feed, axes) if tracer is not None and not turned else None
     found = []
     for spec, axis in fixed:
-        facts: dict[str, Any] = {"axis": axis, "declared": (spec.shape or ())[axis], "got": int(feed[spec.name].shape[axis]), "shape": list(feed[spec.name].shape)}
+        facts: dict[str, Any] = {
+            "axis": axis,
+            "declared": (spec.shape or ())[axis],
+            "got": int(feed[spec.name].shape[axis]),
+            "shape": list(feed[spec.name].shape),
+            "turned": spec.name in turned,
+        }
         found.append(Finding("fixed-size", Location(input_name=spec.name), facts | (_plan_facts(plan, feed) if plan else {})))
     return found
+
+
+def _is_turned(spec: Declared, array: np.ndarray) -> bool:
+    """Whether the sizes are the declared ones in another order: an image with its channels last, say."""
+    fixed = [s for s in spec.shape or () if isinstance(s, int)]
+    rest = list(array.shape)
+    for size in fixed:
+        if size in rest:
+            rest.remove(size)
+    return len(fixed) > 1 and len(rest) == array.ndim - len(fixed)
 
 
 def _axis_name(spec: Declared, axis: int, feed: Feed) -> str:
@@ -180,7 +199,12 @@ def _symbols(declared: Sequence[Declared], feed: Feed) -> dict[str, int]:
     for spec in declared:
         array = feed.get(spec.name)
         for axis, size in enumerate(spec.shape or ()):
-            if isinstance(size, str) and size.isidentifier() and isinstance(array, np.ndarray) and array.ndim == len(spec.shape or ()):
+            if (
+                isinstance(size, str)
+                and size.isidentifier()
+                and isinstance(array, np.ndarray)
+                and array.ndim == len(spec.shape or ())
+            ):
                 found.setdefault(size, array.shape[axis])
     return found
 
@@ -190,7 +214,13 @@ def _resized(array: Any, spec: Declared | None, sizes: Mapping[str, int]) -> Any
     if spec is None or not isinstance(array, np.ndarray) or array.ndim != len(spec.shape or ()):
         return array
     for axis, size in enumerate(spec.shape or ()):
-        wanted = size if isinstance(size, int) and size >= 0 else made.evaluate(size, sizes) if isinstance(size, str) and sizes else None
+        wanted = (
+            size
+            if isinstance(size, int) and size >= 0
+            else made.evaluate(size, sizes)
+            if isinstance(size, str) and sizes
+            else None
+        )
         if wanted is not None and wanted != array.shape[axis]:
             if array.shape[axis]:
                 array = np.take(array, np.arange(wanted) % array.shape[axis], axis=axis)

@@ -84,7 +84,11 @@ def _zip(path: Path) -> Sniffed:
     except (zipfile.BadZipFile, OSError):
         return Sniffed("truncated", {"what": "a zip archive without its end"})
     if any(n.endswith("data.pkl") for n in names):
-        what = "a torch.export program (.pt2)" if any("serialized_exported_program" in n for n in names) else "what torch.save writes"
+        what = (
+            "a torch.export program (.pt2)"
+            if any("serialized_exported_program" in n for n in names)
+            else "what torch.save writes"
+        )
         return Sniffed("torch-checkpoint", {"format": what, "member": next(n for n in names if n.endswith("data.pkl"))})
     if any(n.endswith(("serialized_exported_program.json", "models/model.json")) for n in names):
         return Sniffed("torch-checkpoint", {"format": "a torch.export program (.pt2)"})
@@ -108,7 +112,9 @@ def _text(path: Path, text: bytes, size: int) -> Sniffed | None:
     if text.startswith(b"{") or text.startswith(b"["):
         return Sniffed("model-as-json" if b'"irVersion"' in text or b'"graph"' in text else "json", {"begins": _words(text)})
     printable = bool(text) and all(b in b"\t\r\n" or 32 <= b < 127 for b in text[:1024])
-    if printable and (text.startswith((b"ir_version:", b"graph {", b"graph:", b"producer_name:", b"opset_import")) or b"\nir_version:" in text):
+    if printable and (
+        text.startswith((b"ir_version:", b"graph {", b"graph:", b"producer_name:", b"opset_import")) or b"\nir_version:" in text
+    ):
         return Sniffed("text-proto")
     if printable and text.startswith(b"<") and b"ir_version:" in text[:256]:
         return Sniffed("onnx-text", {"begins": _words(text)})
@@ -149,9 +155,9 @@ def _by_wire(path: Path, size: int) -> Sniffed:
 
 
 def _varint(file: Any) -> int | None:
-    value = 0
+    value: int = 0
     for shift in range(0, 70, 7):
-        byte = file.read(1)
+        byte: bytes = file.read(1)
         if not byte:
             return None
         value |= (byte[0] & 0x7F) << shift

@@ -11,7 +11,15 @@ from torchferry.records import Finding, Location
 from torchferry.releases import IR_OF_OPSET, Target
 
 # Operators that mean something else from this opset on although an old node is still well-formed.
-CHANGED_MEANING = {"Softmax": 13, "LogSoftmax": 13, "Hardmax": 13, "Resize": 11, "GroupNormalization": 21, "BatchNormalization": 14, "Cast": 6}
+CHANGED_MEANING = {
+    "Softmax": 13,
+    "LogSoftmax": 13,
+    "Hardmax": 13,
+    "Resize": 11,
+    "GroupNormalization": 21,
+    "BatchNormalization": 14,
+    "Cast": 6,
+}
 LOWEST = 7  # no runtime of the table has kernels for older forms
 
 
@@ -53,7 +61,16 @@ def _other_domains(model: onnx.ModelProto, target: Target) -> Iterator[Finding]:
         if entry.domain not in used:
             yield Finding("unused-import", facts={"domain": entry.domain, "version": entry.version})
         elif entry.version > most.get(entry.domain, 1 << 30):
-            yield Finding("opset-too-new", facts={"domain": entry.domain, "opset": entry.version, "most": most[entry.domain], "target": str(target), "changed": []})
+            yield Finding(
+                "opset-too-new",
+                facts={
+                    "domain": entry.domain,
+                    "opset": entry.version,
+                    "most": most[entry.domain],
+                    "target": str(target),
+                    "changed": [],
+                },
+            )
 
 
 def misstamped(model: onnx.ModelProto, target: Target) -> list[Finding]:
@@ -62,10 +79,20 @@ def misstamped(model: onnx.ModelProto, target: Target) -> list[Finding]:
     if stamped is None or stamped > schemas.NEWEST:
         return []
     found = []
-    wrong = [(p, why) for p in _standard(model) if (why := schemas.misfit(p.node, stamped)) is not None and schemas.known(p.node.op_type)]
+    wrong = [
+        (p, why)
+        for p in _standard(model)
+        if (why := schemas.misfit(p.node, stamped)) is not None and schemas.known(p.node.op_type)
+    ]
     fits = nearest(model, stamped, target.opset) if wrong else None
     for place, why in wrong:
-        facts = {"op": place.node.op_type, "why": why, "stamped": stamped, "fits": fits, "keeps": fits is not None and keeps_meaning(model, fits)}
+        facts = {
+            "op": place.node.op_type,
+            "why": why,
+            "stamped": stamped,
+            "fits": fits,
+            "keeps": fits is not None and keeps_meaning(model, fits),
+        }
         found.append(Finding("node-not-in-opset", Location(onnx_node=place.label, op=place.node.op_type), facts))
     return found
 
@@ -77,7 +104,10 @@ def _standard(model: onnx.ModelProto) -> list[graph.Place]:
 
 def nearest(model: onnx.ModelProto, stamped: int, most: int) -> int | None:
     """Return the opset nearest to the stamped one under which every node is valid, or None."""
-    forms = {(p.node.op_type, tuple(a.name for a in p.node.attribute), len(p.node.input), len(p.node.output)): p.node for p in _standard(model)}
+    forms = {
+        (p.node.op_type, tuple(a.name for a in p.node.attribute), len(p.node.input), len(p.node.output)): p.node
+        for p in _standard(model)
+    }
     nodes = list(forms.values())
     for version in sorted(range(LOWEST, most + 1), key=lambda v: (abs(v - stamped), -v)):
         if all(schemas.misfit(n, version) is None for n in nodes):

@@ -73,7 +73,11 @@ def _shadowed(part: onnx.GraphProto, outer: set[str]) -> Iterator[Finding]:
         for subgraph in graph.subgraphs(node):
             inner = {v.name for v in (*subgraph.input, *subgraph.initializer)} | {o for n in subgraph.node for o in n.output if o}
             for name in sorted(inner & (outer | here)):
-                yield Finding("shadowed-name", Location(onnx_node=graph.label(node), op=node.op_type), {"value": name, "subgraph": subgraph.name})
+                yield Finding(
+                    "shadowed-name",
+                    Location(onnx_node=graph.label(node), op=node.op_type),
+                    {"value": name, "subgraph": subgraph.name},
+                )
             yield from _shadowed(subgraph, outer | here)
 
 
@@ -134,7 +138,13 @@ def _initializers(model: onnx.ModelProto) -> Iterator[Finding]:
             continue
         has, needs = _stored(tensor), external.needed(tensor)
         if has is not None and needs is not None and has != needs:
-            facts: dict[str, Any] = {"tensor": tensor.name, "has": has, "needs": needs, "dims": list(tensor.dims), "type": dtypes.word(tensor.data_type)}
+            facts: dict[str, Any] = {
+                "tensor": tensor.name,
+                "has": has,
+                "needs": needs,
+                "dims": list(tensor.dims),
+                "type": dtypes.word(tensor.data_type),
+            }
             yield Finding("initializer-size", Location(), facts)
 
 

@@ -11,7 +11,7 @@ from torchferry import ort
 from torchferry.check import dtypes, graph, schemas, stamp
 from torchferry.check.passes import decompose
 from torchferry.check.probe import Prober, may_be_asked
-from torchferry.check.type_inference import BY_ATTRIBUTE, Types
+from torchferry.check.type_inference import BY_ATTRIBUTE, Types, bindings
 from torchferry.records import Finding, Location
 from torchferry.releases import Target
 
@@ -31,6 +31,29 @@ INSTEAD: dict[str, tuple[str, ...]] = {
     "int8": ("int32", "float", "int64"),
     "uint8": ("int32", "float", "int64"),
 }
+
+
+def doubtful(model: onnx.ModelProto, types: Types) -> bool:
+    """Say whether the runtime's own table of kernels lacks one for some node; functions may still be written out."""
+    versions = {("" if o.domain in schemas.STANDARD else o.domain): o.version for o in model.opset_import}
+    return any(not _in_table(p.node, types, versions) for p in graph.nodes_of(model.graph) if may_be_asked(p.node, types.of))
+
+
+def _in_table(node: onnx.NodeProto, types: Types, versions: dict[str, int]) -> bool:
+    if node.op_type == "Constant":  # folded away, so it has no kernel
+        return True
+    domain = "" if node.domain in schemas.STANDARD else node.domain
+    since = schemas.since(node.op_type, versions.get(domain, 1), domain) or 1
+    bound = bindings(node, versions.get(domain, 1), types.of)
+    return any(
+        first <= since <= last and all(_takes(allowed, bound.get(name)) for name, allowed in constraints.items())
+        for first, last, constraints in ort.kernels().get((domain, node.op_type), ())
+    )
+
+
+def _takes(allowed: tuple[str, ...], word: str | None) -> bool:
+    """Whether a kernel takes a type; what is not known fits, and float16 is cast to float by the runtime itself."""
+    return word is None or f"tensor({word})" in allowed or (word == "float16" and "tensor(float)" in allowed)
 
 
 def missing(model: onnx.ModelProto, types: Types, prober: Prober, target: Target) -> list[Finding]:

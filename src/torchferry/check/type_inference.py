@@ -5,6 +5,7 @@ Unlike onnx.shape_inference this goes on past a contradiction, says which inputs
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,7 +62,6 @@ class Types:
     unfit: list[Unfit] = field(default_factory=list)
     declared: dict[str, tuple[str, str, graph.Place]] = field(default_factory=dict)  # value: (declared, real, its maker)
     branches: list[tuple[graph.Place, int, list[str]]] = field(default_factory=list)  # If, output index, a type for each branch
-    bindings: dict[int, dict[str, str]] = field(default_factory=dict)  # id(node): {type variable: word}
 
 
 def infer(model: onnx.ModelProto) -> Types:
@@ -127,7 +127,8 @@ def _foreign(op_type: str, domain: str) -> Any | None:
 
 
 def _results(place: graph.Place, schema: Any | None, found: Types) -> dict[str, str]:
-    node, bound = place.node, {}
+    node = place.node
+    bound: dict[str, str] = {}
     if schema is None:
         return {}
     conflict: dict[str, dict[str, str]] = {}
@@ -144,8 +145,20 @@ def _results(place: graph.Place, schema: Any | None, found: Types) -> dict[str, 
     for variable, seen in conflict.items():
         if len(set(seen.values())) > 1 and not variable.startswith("tensor("):
             found.conflicts.append(Conflict(place, variable, seen))
-    found.bindings[id(node)] = bound
     return _outputs(node, schema, bound)
+
+
+def bindings(node: onnx.NodeProto, version: int, known: Mapping[str, str]) -> dict[str, str]:
+    """Return which type each type variable of a node's operator stands for, given the types of its inputs."""
+    schema = schemas.schema(node.op_type, version, node.domain) or _foreign(node.op_type, node.domain)
+    if schema is None:
+        return {}
+    bound: dict[str, str] = {}
+    for parameter, value in _formal(schema.inputs, node.input):
+        if parameter is not None and value in known and _homogeneous(parameter):
+            bound.setdefault(_variable(parameter), known[value])
+    _outputs(node, schema, bound)
+    return bound
 
 
 def _outputs(node: onnx.NodeProto, schema: Any, bound: dict[str, str]) -> dict[str, str]:
@@ -182,7 +195,9 @@ def _constant_type(node: onnx.NodeProto) -> str:
     for name, value in graph.attributes(node).items():
         if name == "value":
             return dtypes.word(value.data_type)
-        return {"value_int": "int64", "value_ints": "int64", "value_string": "string", "value_strings": "string"}.get(name, "float")
+        return {"value_int": "int64", "value_ints": "int64", "value_string": "string", "value_strings": "string"}.get(
+            name, "float"
+        )
     return "float"
 
 
@@ -229,10 +244,14 @@ def _allowed(schema: Any, variable: str) -> tuple[str, ...]:
 def _plain(schema: Any, variable: str) -> str | None:
     """Return the one type that a variable can have."""
     allowed = _allowed(schema, variable)
-    return allowed[0].removeprefix("tensor(").removesuffix(")") if len(allowed) == 1 and allowed[0].startswith("tensor(") else None
+    return (
+        allowed[0].removeprefix("tensor(").removesuffix(")") if len(allowed) == 1 and allowed[0].startswith("tensor(") else None
+    )
 
 
 def _check_allowed(place: graph.Place, schema: Any, parameter: Any, value: str, word: str, found: Types) -> None:
     allowed = _allowed(schema, _variable(parameter))
     if allowed and f"tensor({word})" not in allowed and any(a.startswith("tensor(") for a in allowed):
-        found.unfit.append(Unfit(place, value, str(parameter.name), word, tuple(a.removeprefix("tensor(").removesuffix(")") for a in allowed)))
+        found.unfit.append(
+            Unfit(place, value, str(parameter.name), word, tuple(a.removeprefix("tensor(").removesuffix(")") for a in allowed))
+        )

@@ -80,7 +80,15 @@ def export(
     context: typer.Context,
     model: Model,
     *,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="the file to write")] = Path("model.onnx"),
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="the file to write; for a model that generates, a directory")
+    ] = Path("model.onnx"),
+    task: Annotated[
+        str | None, typer.Option(metavar="TASK", help="text-generation and the like: write a directory for `torchferry generate`")
+    ] = None,
+    precision: Annotated[
+        Literal["int8", "int4"] | None, typer.Option(help="with a directory: weights in fewer bits, and what that costs")
+    ] = None,
     input: Input = None,
     dynamic: Annotated[
         list[str] | None,
@@ -116,6 +124,8 @@ def export(
                 ranges=tuple(range or ()),
                 opset=opset,
                 target=target,
+                task=task,
+                precision=precision,
                 repair=repair,
                 format=format,
                 report=report,
@@ -233,6 +243,57 @@ def check(
             )
         )
     )
+
+
+Directory = Annotated[Path, typer.Argument(metavar="DIRECTORY", help="what `torchferry export hf:MODEL -o DIRECTORY` wrote")]
+NewTokens = Annotated[int, typer.Option("--max-new-tokens", metavar="N", min=1, help="how much to write at most")]
+Threads = Annotated[int, typer.Option(metavar="N", min=0, help="threads of onnxruntime; 0: all cores")]
+
+
+@app.command()
+def generate(
+    directory: Directory,
+    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="the text to go on from")],
+    *,
+    max_new_tokens: NewTokens = 40,
+    sample: Annotated[bool, typer.Option("--sample", help="draw the tokens instead of taking the likeliest")] = False,
+    temperature: Annotated[float, typer.Option(metavar="T", min=0.01, help="with --sample: how freely")] = 1.0,
+    top_p: Annotated[float, typer.Option(metavar="P", min=0.01, max=1.0, help="with --sample: from the likeliest share")] = 1.0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="with --sample: the same seed writes the same text")] = 0,
+    threads: Threads = 0,
+    format: Annotated[Literal["text", "json"], typer.Option("--format", help="how it is written")] = "text",
+) -> None:
+    """Let an exported language model go on from a prompt."""
+    from torchferry.cli.generate import run
+
+    raise typer.Exit(
+        run(
+            directory,
+            prompt,
+            max_new_tokens=max_new_tokens,
+            sample=sample,
+            temperature=temperature,
+            top_p=top_p,
+            seed=seed,
+            threads=threads,
+            form=format,
+        )
+    )
+
+
+@app.command()
+def chat(
+    directory: Directory,
+    *,
+    max_new_tokens: NewTokens = 60,
+    greedy: Annotated[bool, typer.Option("--greedy", help="take the likeliest token instead of drawing")] = False,
+    seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="the same seed gives the same answers")] = None,
+    threads: Threads = 0,
+) -> None:
+    """Talk with an exported language model; each line is answered, Ctrl-D ends it."""
+    from torchferry.cli.chat import run
+
+    raise typer.Exit(run(directory, max_new_tokens=max_new_tokens, sample=not greedy, seed=seed, threads=threads))
 
 
 @app.command(

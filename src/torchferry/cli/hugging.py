@@ -13,8 +13,8 @@ from torchferry.errors import MissingDependency, UsageError
 BATCH, LENGTH = 2, 8  # of the example; both are found to move, or not, by trying
 
 
-def load(name: str, *, trust_remote_code: bool) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """Return a model in eval mode with an example call, as (model, args, kwargs)."""
+def load(name: str, *, trust_remote_code: bool) -> tuple[Any, dict[str, Any], Path | None]:
+    """Return a model in eval mode, the keyword arguments of an example call, and where its tokenizer is, if it has one."""
     folder = _folder(name)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     if config.get("auto_map") and not trust_remote_code:
@@ -29,7 +29,8 @@ def load(name: str, *, trust_remote_code: bool) -> tuple[Any, tuple[Any, ...], d
     transformers.utils.logging.disable_progress_bar()
     kind = _class(transformers, config)
     model = kind.from_pretrained(folder, local_files_only=True, use_safetensors=True, trust_remote_code=trust_remote_code).eval()
-    return model, (), example(model)
+    has_tokenizer = any(folder.glob("tokenizer*")) or (folder / "vocab.json").is_file() or (folder / "vocab.txt").is_file()
+    return model, example(model), folder if has_tokenizer else None
 
 
 def example(model: Any) -> dict[str, Any]:

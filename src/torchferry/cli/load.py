@@ -30,6 +30,7 @@ class Loaded:
     args: Any = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
     input_names: tuple[str, ...] | None = None
+    tokenizer: Path | None = None  # the directory that has one
 
 
 class LoadFailed(TorchferryError):  # noqa: N818 - what happened, not a kind of error
@@ -62,7 +63,8 @@ def load(name: str, inputs: Sequence[ExampleInput] = (), *, trust_remote_code: b
     """Return the model that `name` names, with an example: the one it comes with, or one made from `inputs`."""
     sensible(name)
     if name.startswith("hf:"):
-        loaded = Loaded(*hugging.load(name.removeprefix("hf:"), trust_remote_code=trust_remote_code))
+        model, kwargs, tokenizer = hugging.load(name.removeprefix("hf:"), trust_remote_code=trust_remote_code)
+        loaded = Loaded(model, (), kwargs, tokenizer=tokenizer)
     elif name.lower().endswith(".pt2"):
         loaded = _program(name)
     else:

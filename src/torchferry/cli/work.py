@@ -41,6 +41,8 @@ class Ask:
     ranges: tuple[str, ...] = ()
     opset: int | None = None
     target: str | None = None
+    task: str | None = None
+    precision: str | None = None
     repair: str = "safe"
     data: Path | None = None
     output: Path | None = None
@@ -61,9 +63,16 @@ class Ask:
         return Budget(trials=self.trials, seed=self.seed, time_limit=self.time_limit)
 
     @property
+    def into_directory(self) -> bool:
+        """Whether a directory for generation is to be written, and not one file."""
+        bare = self.model.startswith("hf:") and not self.file.suffix
+        return self.kind == "export" and (self.task is not None or self.precision is not None or bare or self.file.is_dir())
+
+    @property
     def written(self) -> tuple[Path, ...]:
         """The files that the command may write."""
-        made = (self.file if self.kind == "export" else None, self.output, self.report, self.patch)
+        file = self.file if self.kind == "export" and not self.into_directory else None
+        made = (file, self.output, self.report, self.patch)
         return tuple(path for path in made if path is not None)
 
 
@@ -72,7 +81,8 @@ def work(ask: Ask) -> int:
     _sensible(ask)
     if supervise.is_child() or not supervise.possible():
         return _do(ask)
-    ending = supervise.run(ask.words, ask.time_limit, folders={p.resolve().parent for p in ask.written})
+    folders = {p.resolve().parent for p in (ask.file, *ask.written)} | {ask.file.resolve()}
+    ending = supervise.run(ask.words, ask.time_limit, folders={folder for folder in folders if folder.is_dir()})
     if ending.code == supervise.STOPPED:
         Screen().line("stopped")
     if ending.code is not None:
@@ -90,6 +100,8 @@ def _sensible(ask: Ask) -> None:
         raise UsageError(f"--report `{ask.report}`: a report ends in {', '.join(REPORTS)}")
     for path in ask.written:
         check_writable(path)
+    if ask.into_directory and ask.file.is_file():
+        raise UsageError(f"`{ask.file}` is a file; a model that generates is written into a directory, as in -o {ask.file.stem}/")
     if ask.kind != "export" and not ask.file.is_file():
         raise UsageError(f"there is no file `{ask.file}`")
     if ask.output is not None and ask.output.resolve() == ask.file.resolve():
@@ -143,6 +155,8 @@ def _result(ask: Ask, listen: Callable[[Event], None]) -> Result:
 def _convert(ask: Ask, loaded: Loaded, listen: Callable[[Event], None]) -> Result:
     import torchferry
 
+    if ask.into_directory:
+        return _directory(ask, loaded, listen)
     shared: dict[str, Any] = {"kwargs": loaded.kwargs, "ranges": size_ranges(ask.ranges), "check": False}
     shared |= {"budget": ask.budget, "progress": listen}
     if ask.kind == "verify":
@@ -160,6 +174,28 @@ def _convert(ask: Ask, loaded: Loaded, listen: Callable[[Event], None]) -> Resul
         repair=ask.repair,
         **shared,
     )
+
+
+def _directory(ask: Ask, loaded: Loaded, listen: Callable[[Event], None]) -> Result:
+    from torchferry.tasks import export_directory
+
+    if not hasattr(loaded.model, "generate"):
+        what = f"`{ask.file}` is a directory" if ask.file.is_dir() else "a directory was asked for"
+        raise UsageError(f"{what}, and `{ask.model}` has no `generate` to be run from one; name a file, as in -o model.onnx")
+    made: Result = export_directory(
+        loaded.model,
+        ask.file,
+        task=ask.task,
+        tokenizer=loaded.tokenizer,
+        precision=ask.precision,
+        opset_version=ask.opset,
+        target=ask.target,
+        repair=ask.repair,
+        check=False,
+        budget=ask.budget,
+        progress=listen,
+    )
+    return made
 
 
 def _feeds(path: Path | None) -> dict[str, Any] | None:

@@ -21,4 +21,5 @@ def diagnose(case: Case) -> tuple[Diagnosis, ...]:
 
 def _failed(case: Case) -> bool:
     verified = case.value("verify")
-    return any(step.fault is not None for step in case.steps) or bool(verified is not None and verified.failed)
+    unproven = verified is not None and (verified.failed or not verified.shown)
+    return any(step.fault is not None for step in case.steps) or bool(unproven)

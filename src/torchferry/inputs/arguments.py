@@ -36,7 +36,9 @@ def by_name(signature: inspect.Signature, reading: Reading, names: list[str]) ->
     if not names or len(names) > len(reading.args):
         return None
     rest = reading.args[len(names) :]
-    moved = Reading(() if not rest else reading.args, {**dict(zip(names, reading.args, strict=False)), **reading.kwargs}, "by name")
+    moved = Reading(
+        () if not rest else reading.args, {**dict(zip(names, reading.args, strict=False)), **reading.kwargs}, "by name"
+    )
     return moved if not rest and _fits(signature, moved) is None else None
 
 
@@ -65,12 +67,16 @@ def positional_names(signature: inspect.Signature, count: int) -> list[str]:
 
 def parameter_names(signature: inspect.Signature) -> list[str]:
     """Return the names by which arguments can be passed."""
-    return [p.name for p in signature.parameters.values() if p.kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)]
+    return [
+        p.name
+        for p in signature.parameters.values()
+        if p.kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    ]
 
 
 def _spellings(signature: inspect.Signature, args: Any, kwargs: dict[str, Any]) -> Iterator[Reading]:
     known = set(parameter_names(signature))
-    if isinstance(args, Mapping) or hasattr(args, "data") and hasattr(args, "keys") and not hasattr(args, "shape"):
+    if isinstance(args, Mapping) or (hasattr(args, "data") and hasattr(args, "keys") and not hasattr(args, "shape")):
         keywords = Reading((), {**{str(k): args[k] for k in args}, **kwargs}, "dict as keywords")
         whole = Reading((args,), kwargs, "dict as one argument")
         yield from (keywords, whole) if set(keywords.kwargs) <= known else (whole, keywords)

@@ -1,4 +1,4 @@
-"""What the user asked to move, in the words of torch: `dynamic_axes` and `dynamic_shapes`, as Asks for axes of the flat inputs."""
+"""What the user asked to move, in the words of torch: `dynamic_axes` and `dynamic_shapes`, as Asks for axes of flat inputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 from torchferry import trees
 from torchferry.errors import UsageError, did_you_mean
 from torchferry.inputs import sizes as size_text
-from torchferry.inputs.arguments import Reading
 from torchferry.inputs.discover import Ask
 from torchferry.inputs.probe import Axis, Shapes
 
@@ -29,7 +28,9 @@ class Asked:
 def from_axes(axes: Any, names: Sequence[str], outputs: Sequence[str], shapes: Shapes, *, named: bool) -> Asked:
     """Return what `dynamic_axes` asks for. Keys that are no name go by position, unless names were given (`named`)."""
     if not isinstance(axes, Mapping):
-        raise UsageError(f"dynamic_axes must be a dict of input names, such as {{'{names[0] if names else 'x'}': {{0: 'batch_size'}}}}")
+        raise UsageError(
+            f"dynamic_axes must be a dict of input names, such as {{'{names[0] if names else 'x'}': {{0: 'batch_size'}}}}"
+        )
     unknown = [key for key in axes if key not in names and key not in outputs]
     inputs, results = _by_position(unknown, [k for k in axes if k not in unknown], names, outputs, named)
     places = {**{n: i for i, n in enumerate(names)}, **{key: i for i, key in inputs.items()}}
@@ -48,7 +49,9 @@ def _by_position(
     for key in unknown:
         near = did_you_mean(str(key), [n for n in known if n not in used])
         if named or (near and not re.fullmatch(r"(in|out)puts?(_?\d+)?", str(key))):
-            raise UsageError(f"dynamic_axes names `{key}`, which is neither an input nor an output{near}; there are {', '.join(known)}")
+            raise UsageError(
+                f"dynamic_axes names `{key}`, which is neither an input nor an output{near}; there are {', '.join(known)}"
+            )
     free_inputs = [i for i, n in enumerate(names) if n not in used]
     free_outputs = [i for i, n in enumerate(outputs) if n not in used]
     to_inputs: dict[int, str] = {}
@@ -59,7 +62,9 @@ def _by_position(
         elif free_inputs:
             to_inputs[free_inputs.pop(0)] = key
         else:
-            raise UsageError(f"dynamic_axes names `{key}`, but the model has no more inputs or outputs; there are {', '.join(known)}")
+            raise UsageError(
+                f"dynamic_axes names `{key}`, but the model has no more inputs or outputs; there are {', '.join(known)}"
+            )
     return to_inputs, to_outputs
 
 
@@ -78,11 +83,10 @@ def _within_rank(key: str, axis: Any, rank: int) -> int:
     return axis % rank
 
 
-def from_shapes(spec: Any, reading: Reading, positional: Sequence[str], keys: Sequence[str], names: Sequence[str], shapes: Shapes) -> Asked:
-    """Return what `dynamic_shapes` asks for; it has the form of the arguments."""
-    top = {**dict(zip(positional, reading.args, strict=False)), **reading.kwargs}
+def from_shapes(spec: Any, top: Mapping[str, Any], *, keys: Sequence[str], names: Sequence[str], shapes: Shapes) -> Asked:
+    """Return what `dynamic_shapes` asks for; it has the form of the arguments (`top`: name -> argument)."""
     if not isinstance(spec, Mapping | list | tuple):
-        raise UsageError("dynamic_shapes must be a dict by parameter name or a tuple by position, or \"none\" for fixed sizes")
+        raise UsageError('dynamic_shapes must be a dict by parameter name or a tuple by position, or "none" for fixed sizes')
     leaves = list(_spread(spec, top, keys, names))
     found: dict[Axis, Ask] = {}
     for key, value in leaves:
@@ -101,7 +105,10 @@ def from_shapes(spec: Any, reading: Reading, positional: Sequence[str], keys: Se
 def _spread(spec: Any, top: Mapping[str, Any], keys: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, Any]]:
     """Yield (leaf, what is asked of it)."""
     if isinstance(spec, Mapping):
-        spec = {**{k: v for k, v in spec.items() if k != "kwargs" or k in top}, **(spec.get("kwargs") or {} if "kwargs" not in top else {})}
+        spec = {
+            **{k: v for k, v in spec.items() if k != "kwargs" or k in top},
+            **(spec.get("kwargs") or {} if "kwargs" not in top else {}),
+        }
         flat = {**dict(zip(keys, keys, strict=True)), **dict(zip(names, keys, strict=True))}
         for name, value in spec.items():
             if name in top:
@@ -109,7 +116,8 @@ def _spread(spec: Any, top: Mapping[str, Any], keys: Sequence[str], names: Seque
             elif name in flat:
                 yield flat[name], value
             elif value:
-                raise UsageError(f"dynamic_shapes names `{name}`, which is no input{did_you_mean(str(name), [*top, *names])}; there are {', '.join(top)}")
+                near = did_you_mean(str(name), [*top, *names])
+                raise UsageError(f"dynamic_shapes names `{name}`, which is no input{near}; there are {', '.join(top)}")
         return
     if len(spec) == len(top):
         for (name, value), one in zip(top.items(), spec, strict=True):
@@ -132,7 +140,8 @@ def _walk(value: Any, spec: Any, name: str) -> Iterator[tuple[str, Any]]:
         last = {n.removeprefix(name + "."): (n, child) for n, child in children}
         for key, one in spec.items():
             if str(key) not in last:
-                raise UsageError(f"dynamic_shapes['{name}'] names `{key}`, which is not in it{did_you_mean(str(key), last)}; there are {', '.join(last)}")
+                near = did_you_mean(str(key), last)
+                raise UsageError(f"dynamic_shapes['{name}'] names `{key}`, which is not in it{near}; there are {', '.join(last)}")
             yield from _walk(last[str(key)][1], one, last[str(key)][0])
         return
     items = list(spec)
@@ -176,7 +185,8 @@ def _ask(dim: Any, place: str, size: int) -> Ask | None:
         raise UsageError(f"cannot read what dynamic_shapes asks of `{place}`: {dim!r}")
     low, high = _bounds(dim)
     if (low is not None and size < low) or (high is not None and size > high):
-        raise UsageError(f"the example has {size} at `{place}`, outside of `{name}` ({low if low is not None else 0}..{high if high is not None else ''})")
+        span = f"{low or 0}..{'' if high is None else high}"
+        raise UsageError(f"the example has {size} at `{place}`, outside of `{name}` ({span})")
     return Ask(expression(name), low, high)
 
 

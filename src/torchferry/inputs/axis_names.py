@@ -11,7 +11,9 @@ from torchferry.inputs.probe import Axis
 from torchferry.inputs.roles import Part
 
 
-def name_roots(ties: Ties, names: Sequence[str], parts: Sequence[Part], ranks: Sequence[int], asked: dict[Axis, str]) -> dict[str, str]:
+def name_roots(
+    ties: Ties, names: Sequence[str], parts: Sequence[Part], ranks: Sequence[int], asked: dict[Axis, str]
+) -> dict[str, str]:
     """Return a name for each root, each once; `asked` holds the names that the user gave to axes."""
     chosen: dict[str, str] = {}
     for root in ties.roots:
@@ -32,7 +34,9 @@ def name_roots(ties: Ties, names: Sequence[str], parts: Sequence[Part], ranks: S
     return chosen
 
 
-def _proposals(axes: list[Axis], names: Sequence[str], parts: Sequence[Part], ranks: Sequence[int], images: set[int]) -> list[str]:
+def _proposals(
+    axes: list[Axis], names: Sequence[str], parts: Sequence[Part], ranks: Sequence[int], images: set[int]
+) -> list[str]:
     """Return names that would fit, best first."""
     first = axes[0]
     own = [_after_use(names[i], parts[i], ranks[i], a, i in images) for i, a in axes]
@@ -57,7 +61,9 @@ def _after_use(name: str, part: Part, rank: int, axis: int, image: bool) -> str:
             return "decoder_sequence_length"
         return "sequence_length"
     if image and part.role == "float" and rank in (4, 5):
-        return ("", "num_channels", "height", "width")[axis] if rank == 4 else ("", "num_channels", "depth", "height", "width")[axis]
+        return (
+            ("", "num_channels", "height", "width")[axis] if rank == 4 else ("", "num_channels", "depth", "height", "width")[axis]
+        )
     if rank == 3 and part.role == "float":
         return ("", "sequence_length", "features")[axis]
     if rank == 2 and axis == 1:

@@ -27,8 +27,8 @@ from torchferry.inputs.vary import Plan, resized
 from torchferry.records import Bound, Case, Dim, Fault, Finding, Job, Location, Signature, Step, TensorSpec
 
 CALLS = 400  # of the eager model at most, to find out which sizes move
-PATIENCE = 25  # times as long as one call takes, but at least
-SHORTEST, LONGEST = 4.0, 60.0  # so many seconds, and no more than so many
+PATIENCE = 100  # times as long as the first call took, but at least
+SHORTEST, LONGEST = 30.0, 300.0  # so many seconds, and no more than so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ def bind(case: Case) -> Step:
     signature = _signature(prepared, found)
     feeder = Feeder(called.callee, prepared, signature)
     others = further.flatten(feeder, signature, job.examples)
-    bound = _bound(prepared, found, signature, feeder, parts, outputs, others.tensors)
-    findings = (*called.findings, *findings, *others.findings, *notices(called.callee, prepared, called.observed))
-    return Step("inputs", bound, findings=findings, notes=(*found.notes, *fixed_words(prepared)))
+    bound = _bound(prepared, found, feeder, parts=parts, outputs=outputs, others=others.tensors)
+    noticed = (*called.findings, *findings, *others.findings, *notices(called.callee, prepared, called.observed))
+    return Step("inputs", bound, findings=noticed, notes=(*found.notes, *fixed_words(prepared)))
 
 
 # --- which reading of the arguments -------------------------------------------------------------------
@@ -91,8 +91,11 @@ def _called(job: Job, callee: Callee) -> Called | Step:
         return Called(callee, prepared, observed, (*findings, *misbound.swapped(prepared, callee.signature)))
     assert failure is not None
     fault, reading = failure
-    findings = (*misbound.other_readings(callee, reading, job.input_names), failed_example(callee, _prepared(job, callee, reading)))
-    return Step("inputs", fault=fault, findings=findings)
+    explained = (
+        *misbound.other_readings(callee, reading, job.input_names),
+        failed_example(callee, _prepared(job, callee, reading)),
+    )
+    return Step("inputs", fault=fault, findings=explained)
 
 
 def _prepared(job: Job, callee: Callee, reading: Reading) -> Prepared:
@@ -143,11 +146,15 @@ def _asked(job: Job, called: Called) -> asking.Asked:
         raise UsageError("give dynamic_shapes or dynamic_axes, not both: they say the same thing")
     if isinstance(job.dynamic_shapes, str):
         if job.dynamic_shapes != "none":
-            raise UsageError(f"dynamic_shapes must be a dict, a tuple, None or \"none\"; got {job.dynamic_shapes!r}")
+            raise UsageError(f'dynamic_shapes must be a dict, a tuple, None or "none"; got {job.dynamic_shapes!r}')
         return asking.Asked({})
     if job.dynamic_shapes is not None:
-        positional = positional_names(called.callee.signature, len(prepared.reading.args))
-        return asking.from_shapes(job.dynamic_shapes, prepared.reading, positional, prepared.keys, prepared.names, shapes)
+        reading = prepared.reading
+        top = {
+            **dict(zip(positional_names(called.callee.signature, len(reading.args)), reading.args, strict=True)),
+            **reading.kwargs,
+        }
+        return asking.from_shapes(job.dynamic_shapes, top, keys=prepared.keys, names=prepared.names, shapes=shapes)
     if job.dynamic_axes:
         outputs = job.output_names or tuple(n for n, leaf in called.observed.outputs if is_output(leaf))
         return asking.from_axes(job.dynamic_axes, prepared.names, outputs, shapes, named=bool(job.input_names))
@@ -169,7 +176,9 @@ def _with_ranges(
         for shape, sizes in zip(found.shapes, example, strict=True):
             for size, number in zip(shape, sizes, strict=True):
                 if size == name and (number < low or (high is not None and number > high)):
-                    raise UsageError(f"the example has {number} for `{name}`, outside of the range {low}..{'' if high is None else high}")
+                    raise UsageError(
+                        f"the example has {number} for `{name}`, outside of the range {low}..{'' if high is None else high}"
+                    )
         dim = known[name]
         if low < dim.low or (high is not None and dim.high is not None and high > dim.high):
             facts = {"dim": name, "asked": [low, high], "model": [dim.low, dim.high], "why": dim.why}
@@ -202,7 +211,9 @@ def _output_names(job: Job, called: Called, asked: asking.Asked) -> tuple[str, .
     own = [asked.outputs.get(i, n) for i, n in enumerate(n for n, leaf in called.observed.outputs if is_output(leaf))]
     given = list(job.output_names or ())
     if len(given) > len(own):
-        raise UsageError(f"output_names has {len(given)} names ({', '.join(given)}), but the model gives {len(own)}: {', '.join(own)}")
+        raise UsageError(
+            f"output_names has {len(given)} names ({', '.join(given)}), but the model gives {len(own)}: {', '.join(own)}"
+        )
     if both := sorted(set(given) & set(inputs)):
         raise UsageError(f"`{both[0]}` is the name of an input and of an output; give the output another name")
     rest = [f"{n}_out" if n in inputs else n for n in own[len(given) :]]
@@ -212,8 +223,8 @@ def _output_names(job: Job, called: Called, asked: asking.Asked) -> tuple[str, .
 def _bound(
     prepared: Prepared,
     found: Found,
-    signature: Signature,
     feeder: Feeder,
+    *,
     parts: tuple[Part, ...],
     outputs: tuple[str, ...],
     others: tuple[tuple[torch.Tensor, ...], ...],
@@ -226,7 +237,7 @@ def _bound(
     return Bound(
         module=prepared.flat,
         args=tensors,
-        signature=signature,
+        signature=feeder.signature,
         outputs=outputs,
         dynamic_shapes=shapes if any(shapes) else None,
         vary=plan.vary,

@@ -78,7 +78,9 @@ def _from_tables(prober: Prober, ties: Ties, lows: dict[str, int]) -> dict[str, 
     if not any(isinstance(m, torch.nn.Embedding) for m in prober.module.modules()):
         return {}
     before = _largest_indices(prober, ties.shapes())
-    growing = {root: path for root in ties.roots if root not in ties.ends and (path := _grows(prober, ties, root, before)) is not None}
+    growing = {
+        root: path for root in ties.roots if root not in ties.ends and (path := _grows(prober, ties, root, before)) is not None
+    }
     found = {}
     for root, path in growing.items():
         rows, index = before[path]
@@ -99,8 +101,11 @@ def _grows(prober: Prober, ties: Ties, root: str, before: dict[str, tuple[int, i
     rows, index = before[path]
     further = min((rows - 1 - index + size) // step * step, max(4 * size, 64 // step * step))
     far = _largest_indices(prober, ties.shapes(**{root: further}))
-    # distances that are put into buckets follow only at first
-    return path if path in far and far[path][1] - index == further - size else None
+    if path not in far or far[path][1] - index != further - size:  # distances that are put into buckets follow only at first
+        return None
+    beyond = (rows - 1 - index + size) // step * step + step
+    past_the_end = _affordable(prober, ties, root, beyond, SLOWEST) and prober.runs(ties.shapes(**{root: beyond}))
+    return None if past_the_end else path
 
 
 def _largest_indices(prober: Prober, shapes: Shapes) -> dict[str, tuple[int, int]]:
@@ -118,9 +123,13 @@ def _largest_indices(prober: Prober, shapes: Shapes) -> dict[str, tuple[int, int
 
 def _from_trying(prober: Prober, ties: Ties, root: str) -> Bound | None:
     """Return the bound found by running one past the sizes of the model's tables, and at a few larger sizes."""
+    if _is_batch(ties, root):
+        return None
     step, good = ties.steps.get(root, 1), ties.roots[root]
     tables = dict(_candidates(prober.module, good))
-    tries = [((rows // step + 1) * step, SLOWEST) for rows in tables] + [(n // step * step, QUICK) for n in (32, 128, 512) if n > good]
+    tries = [((rows // step + 1) * step, SLOWEST) for rows in tables] + [
+        (n // step * step, QUICK) for n in (32, 128, 512) if n > good
+    ]
     tries = [(size, seconds) for size, seconds in sorted(tries) if _affordable(prober, ties, root, size, seconds)]
     least = _least(prober, ties, root) if tries else {}
     for size, _ in tries:
@@ -128,9 +137,15 @@ def _from_trying(prober: Prober, ties: Ties, root: str) -> Bound | None:
         if said is None:
             good = max(good, size)
         elif said.text != "not tried":
-            high = _largest(prober, ties, root, least, good, size)
+            high = _largest(prober, ties, root, least, good=good, bad=size)
             return high, f"{_shown(tables[high])} has {high} rows" if high in tables else why_fixed(said, high)
     return None
+
+
+def _is_batch(ties: Ties, root: str) -> bool:
+    """Whether a root is the first size of inputs that have other sizes which move: nothing bounds a batch."""
+    axes = [axis for axis, size in ties.sizes.items() if size == root]
+    return all(a == 0 for _, a in axes) and any((i, a) in ties.sizes for i, _ in axes for a in range(1, 6))
 
 
 def _least(prober: Prober, ties: Ties, root: str) -> dict[str, int]:
@@ -139,7 +154,7 @@ def _least(prober: Prober, ties: Ties, root: str) -> dict[str, int]:
     return least if prober.runs(ties.shapes(**least)) else {}
 
 
-def _largest(prober: Prober, ties: Ties, root: str, least: dict[str, int], good: int, bad: int) -> int:
+def _largest(prober: Prober, ties: Ties, root: str, least: dict[str, int], *, good: int, bad: int) -> int:
     step = ties.steps.get(root, 1)
     if prober.runs(ties.shapes(**{**least, root: bad - step})):
         return bad - step

@@ -1,6 +1,6 @@
 """Which sizes can move, which move together and how far: found by trying the eager model.
 
-    units -> ones made two -> ties (moving.py) -> what was asked for -> bounds (bounds.py) -> names (axis_names.py)
+units -> ones made two -> ties (moving.py) -> what was asked for -> bounds (bounds.py) -> names (axis_names.py)
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from torchferry.inputs.moving import Search, Ties, Unit
 from torchferry.inputs.probe import Axis, Prober, Shapes, moved
 from torchferry.inputs.reasons import why_fixed
 from torchferry.records import Dim, Finding, Location, Size
-
 
 LONG_LIST = 5  # from here on the items of a list are tried together, as one by one would take too many calls
 
@@ -80,15 +79,23 @@ def discover(
     called = name_roots(ties, names, prober.parts, ranks, wanted)
     empty = {root for root in ties.roots if _is_past(ties, root, prober) or (zero or {}).get(called[root])}
     far = spans(prober, ties, empty)
-    dims = tuple(_dim(root, called[root], far[root], ties, asked or {}, must) for root in ties.roots)
+    dims = tuple(_dim(root, called[root], far[root], ties, asked=asked or {}, must=must) for root in ties.roots)
     shapes = tuple(tuple(_renamed(ties.sizes.get((i, a), n), called) for a, n in enumerate(s)) for i, s in enumerate(ties.base))
-    why = tuple(tuple("" if (i, a) in ties.sizes else _reason(prober, ties, (i, a)) for a in range(len(s))) for i, s in enumerate(ties.base))
-    findings = _refused(asked or {}, must, ties, why, names, example)
+    why = tuple(
+        tuple("" if (i, a) in ties.sizes else _reason(prober, ties, (i, a)) for a in range(len(s)))
+        for i, s in enumerate(ties.base)
+    )
+    should = {**dict.fromkeys(asked or {}, False), **dict.fromkeys(must, True)}
+    findings = _refused(should, ties, why=why, names=names, example=example)
     sizes = {called[root]: n for root, n in ties.roots.items()}
-    return Found(shapes, dims, ties.base, why, sizes, table(names, shapes, dims, why), findings, tuple(_pointed_into(prober, ties)))
+    return Found(
+        shapes, dims, ties.base, why, sizes, table(names, shapes, dims, why), findings, tuple(_pointed_into(prober, ties))
+    )
 
 
-def table(names: Sequence[str], shapes: Sequence[Sequence[Size]], dims: Sequence[Dim], why: Sequence[Sequence[str]]) -> tuple[str, ...]:
+def table(
+    names: Sequence[str], shapes: Sequence[Sequence[Size]], dims: Sequence[Dim], why: Sequence[Sequence[str]]
+) -> tuple[str, ...]:
     """Return what was found as lines for the user: `input_ids[0] = attention_mask[0] = batch_size (1..)`."""
     lines = []
     places: dict[Size, list[str]] = {}
@@ -116,7 +123,12 @@ def _units(names: Sequence[str], shapes: Shapes, prober: Prober) -> list[Unit]:
     for i, pattern in enumerate(patterns):
         together = prober.parts[i].role == "cache" or patterns.count(pattern) >= LONG_LIST
         alike.setdefault((pattern, shapes[i], prober.tensors[i].dtype) if together else i, []).append(i)
-    return [tuple((i, a) for i in members) for members in alike.values() for a in range(len(shapes[members[0]])) if shapes[members[0]][a] > 0]
+    return [
+        tuple((i, a) for i in members)
+        for members in alike.values()
+        for a in range(len(shapes[members[0]]))
+        if shapes[members[0]][a] > 0
+    ]
 
 
 def _without_ones(prober: Prober, example: Shapes) -> Shapes:
@@ -218,15 +230,15 @@ def _only_asked(ties: Ties, asked: Mapping[Axis, Ask], example: Shapes) -> None:
 
 
 def _refused(
-    asked: Mapping[Axis, Ask], must: frozenset[Axis], ties: Ties, why: Sequence[Sequence[str]], names: Sequence[str], example: Shapes
+    axes: Mapping[Axis, bool], ties: Ties, *, why: Sequence[Sequence[str]], names: Sequence[str], example: Shapes
 ) -> tuple[Finding, ...]:
-    """Return a finding for each axis that should move and that the eager model does not let move."""
+    """Return a finding for each axis that should move (True: the examples differ there) and that the model does not let move."""
     found = []
-    for axis in {**asked, **dict.fromkeys(must)}:
+    for axis, differs in axes.items():
         if axis in ties.sizes:
             continue
         i, a = axis
-        facts = {"input": names[i], "axis": a, "size": example[i][a], "why": why[i][a], "from_examples": axis in must}
+        facts = {"input": names[i], "axis": a, "size": example[i][a], "why": why[i][a], "from_examples": differs}
         found.append(Finding("asked-axis-does-not-move", Location(input_name=names[i]), facts))
     return tuple(found)
 
@@ -238,7 +250,9 @@ def _pointed_into(prober: Prober, ties: Ties) -> Iterator[tuple[Axis, int]]:
     """Yield the axes that shrank only with smaller integers, with the smallest size at which that happened."""
     for root in ties.roots:
         axis = next((a for a, size in ties.sizes.items() if size == root), None)
-        low = [s[axis[0]][axis[1]] for s in prober.lowered if axis is not None and s[axis[0]][axis[1]] < ties.base[axis[0]][axis[1]]]
+        low = [
+            s[axis[0]][axis[1]] for s in prober.lowered if axis is not None and s[axis[0]][axis[1]] < ties.base[axis[0]][axis[1]]
+        ]
         others = [s for s in prober.lowered if axis is not None and s[axis[0]][axis[1]] >= ties.base[axis[0]][axis[1]]]
         if axis is not None and low and not others:
             yield axis, max(low)
@@ -250,7 +264,7 @@ def _is_past(ties: Ties, root: str, prober: Prober) -> bool:
     return bool(axes) and all(prober.parts[i].role == "cache" and a == prober.tensors[i].dim() - 2 for i, a in axes)
 
 
-def _dim(root: str, name: str, found: Span, ties: Ties, asked: Mapping[Axis, Ask], must: frozenset[Axis]) -> Dim:
+def _dim(root: str, name: str, found: Span, ties: Ties, *, asked: Mapping[Axis, Ask], must: frozenset[Axis]) -> Dim:
     axes = [axis for axis, size in ties.sizes.items() if root in size_text.names(size)]
     asks = [asked[axis] for axis in axes if axis in asked and ties.sizes[axis] == root]
     wanted = bool([a for a in axes if a in asked or a in must])

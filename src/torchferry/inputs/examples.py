@@ -69,7 +69,7 @@ def flatten(feeder: Feeder, signature: Signature, examples: Sequence[Call]) -> F
 
 def _refused(feeder: Feeder, number: int, args: Any, kwargs: Any, words: str) -> Finding:
     named = [s.name for s in feeder.prepared.flat.recipe.slots if f"`{s.name}" in words]
-    argument = named[0] if named else words.split("`")[1].split("=")[0] if "`" in words else ""
+    argument = named[0] if named else words.split("`")[1].split("=", maxsplit=1)[0] if "`" in words else ""
     facts: dict[str, Any] = {"example": number, "argument": argument, "words": words}
     given = feeder.leaves(args, kwargs).get(argument)
     slot = next((s for s in feeder.prepared.flat.recipe.slots if s.name == argument), None)

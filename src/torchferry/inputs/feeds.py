@@ -43,11 +43,12 @@ class Feeder:
     def tensors(self, args: Any, kwargs: Mapping[str, Any]) -> tuple[torch.Tensor, ...]:
         """Return the user's arguments as the flat module takes them; sizes are not looked at."""
         given = self.leaves(args, kwargs)
+        everything = dict(given)
         tensors: list[torch.Tensor] = []
         slots = self.prepared.flat.recipe.slots
         for slot in slots:
             if slot.name not in given:
-                raise FeedError(self._missing(slot.name, given))
+                raise FeedError(self._missing(slot.name, everything))
             value = given.pop(slot.name)
             if slot.index is None:
                 _same_constant(slot.name, slot.constant, value)
@@ -58,7 +59,9 @@ class Feeder:
                 raise FeedError(f"`{spec.name}` must be a tensor of {spec.dtype} {_shape(spec.shape)}; got {shown(value)}")
             tensors.append(coerced(spec, tensor))
         if extra := [name for name, value in given.items() if value is not None]:
-            raise FeedError(f"`{extra[0]}` is not an input of the file; it takes {', '.join(s.name for s in self.signature.inputs)}")
+            raise FeedError(
+                f"`{extra[0]}` is not an input of the file; it takes {', '.join(s.name for s in self.signature.inputs)}"
+            )
         return tuple(tensors)
 
     def leaves(self, args: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,7 +70,9 @@ class Feeder:
         try:
             possible = readings(signature, args, kwargs)
         except UsageError as error:
-            raise FeedError(str(error)) from error
+            inputs = ", ".join(s.name for s in self.signature.inputs)
+            nothing = isinstance(args, tuple | list | dict) and not args and not kwargs
+            raise FeedError(f"nothing was given to feed; the file takes {inputs}" if nothing else str(error)) from error
         if example.how == "by name":
             names = list(example.kwargs)
             possible = [by_name(signature, r, names[: len(r.args)]) or r for r in possible]
@@ -92,9 +97,8 @@ def coerced(spec: TensorSpec, tensor: torch.Tensor) -> torch.Tensor:
             raise FeedError(f"`{spec.name}` must be {spec.dtype}; got {got}")
         tensor = tensor.to(getattr(torch, spec.dtype))
     if tensor.dim() != len(spec.shape):
-        raise FeedError(
-            f"`{spec.name}` must have {len(spec.shape)} axes {_shape(spec.shape)}; got {tensor.dim()}: {_shape(tuple(tensor.shape))}"
-        )
+        got = _shape(tuple(tensor.shape))
+        raise FeedError(f"`{spec.name}` must have {len(spec.shape)} axes {_shape(spec.shape)}; got {tensor.dim()}: {got}")
     return tensor
 
 
@@ -106,7 +110,9 @@ def check_sizes(signature: Signature, shapes: list[tuple[int, ...]]) -> dict[str
             if isinstance(size, str) and size.isidentifier():
                 before = found.setdefault(size, (got, f"{spec.name}[{axis}]"))
                 if before[0] != got:
-                    raise FeedError(f"`{spec.name}` has {got} at axis {axis} ({size}), but `{before[1]}` has {before[0]}; they must be equal")
+                    raise FeedError(
+                        f"`{spec.name}` has {got} at axis {axis} ({size}), but `{before[1]}` has {before[0]}; they must be equal"
+                    )
                 if dim := signature.dim(size):
                     _within(dim, spec.name, axis, got)
     sizes = {name: number for name, (number, _) in found.items()}
@@ -127,7 +133,7 @@ def _within(dim: Dim, name: str, axis: int, got: int) -> None:
 
 def _same_constant(name: str, fixed: Any, value: Any) -> None:
     try:
-        same = fixed is value or type(fixed) is type(value) and bool(fixed == value)
+        same = fixed is value or (type(fixed) is type(value) and bool(fixed == value))
     except Exception:  # foreign objects compare as they like; they were not tensors, so they were fixed
         same = False
     if not same and not (_plain(fixed) is False and type(fixed) is type(value)):

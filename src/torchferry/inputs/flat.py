@@ -14,7 +14,6 @@ import torch
 from torchferry import trees
 from torchferry.inputs.callee import Callee, modules_in, rebound
 
-
 TAKEN = frozenset(dir(builtins))
 
 
@@ -44,7 +43,9 @@ class Recipe:
 
     def call(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the args and kwargs that the user would have passed."""
-        values = iter([slot.constant if slot.index is None else _as_given(tensors[slot.index], slot.number) for slot in self.slots])
+        values = iter(
+            [slot.constant if slot.index is None else _as_given(tensors[slot.index], slot.number) for slot in self.slots]
+        )
 
         def take(tree: trees.Tree) -> Any:
             return trees.rebuild(tree, [next(values) for _ in trees.leaf_names(tree)])
@@ -97,8 +98,8 @@ class Flat(torch.nn.Module):
 
 def flat_module(callee: Callee, recipe: Recipe, names: Sequence[str]) -> Flat:
     """Return the flat module with a forward whose parameters are called after the inputs."""
-    parameters = ", ".join(identifiers(names))
-    source = f"def forward(self{', ' if parameters else ''}{parameters}):\n    return self.run(({parameters}{',' if parameters else ''}))\n"
+    parameters = "".join(f"{name}, " for name in identifiers(names))
+    source = f"def forward(self, {parameters}):\n    return self.run(({parameters}))\n"
     scope: dict[str, Any] = {}
     exec(compile(source, "<torchferry flat module>", "exec"), scope)  # torch.export refuses dynamic shapes for *args
     return type("Flat", (Flat,), {"forward": scope["forward"]})(callee, recipe)  # type: ignore[no-any-return]

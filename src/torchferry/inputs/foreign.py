@@ -55,7 +55,11 @@ def match(path: Path, callee: Callee, prepared: Prepared) -> Match:
     if wanted := numbers & {i.name for i in inputs}:
         prepared = prepare(callee, prepared.reading, None, frozenset(wanted))
     pairs = _pairs(inputs, prepared.keys)
-    findings = [_other_inputs(f"the file wants `{d.name}`, which the model has no argument for", inputs, prepared) for d in inputs if d.name not in pairs]
+    findings = [
+        _other_inputs(f"the file wants `{d.name}`, which the model has no argument for", inputs, prepared)
+        for d in inputs
+        if d.name not in pairs
+    ]
     for declared in inputs:
         if declared.name in pairs and (words := _unlike(declared, prepared, pairs[declared.name])):
             findings.append(_other_inputs(words, inputs, prepared))
@@ -73,7 +77,11 @@ def _declared(value: Any) -> Declared:
     if not tensor.elem_type:
         return Declared(value.name, value.type.WhichOneof("value") or "nothing", None)
     dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-    shape = tuple(d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim) if tensor.HasField("shape") else None
+    shape = (
+        tuple(d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim)
+        if tensor.HasField("shape")
+        else None
+    )
     return Declared(value.name, np.dtype(dtype).name, shape)
 
 
@@ -102,7 +110,8 @@ def _unlike(declared: Declared, prepared: Prepared, index: int) -> str:
     if declared.shape is None:
         return ""
     if len(declared.shape) != tensor.dim():
-        return f"the file's `{declared.name}` has {len(declared.shape)} axes, the example's `{prepared.keys[index]}` has {tensor.dim()}"
+        ours = f"the example's `{prepared.keys[index]}` has {tensor.dim()}"
+        return f"the file's `{declared.name}` has {len(declared.shape)} axes, {ours}"
     for axis, (size, number) in enumerate(zip(declared.shape, tensor.shape, strict=True)):
         if isinstance(size, int) and size != number:
             return f"the file's `{declared.name}` has {size} at axis {axis}, the example has {number}"

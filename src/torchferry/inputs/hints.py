@@ -25,12 +25,13 @@ Hints = dict[Axis, sympy.Expr]
 def symbolic_sizes(module: torch.nn.Module, tensors: Sequence[torch.Tensor]) -> Hints:
     """Return each axis' size as an expression over symbols after one symbolic run; nothing when it cannot be run."""
     env = ShapeEnv(duck_shape=False, specialize_zero_one=False)
+    mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=True)
     sizes: Hints = {}
     try:
-        with FakeTensorMode(shape_env=env, allow_non_fake_inputs=True) as mode, eager.untouched(module), warnings.catch_warnings(), torch.no_grad():
+        fakes = [_symbolic(mode, f"input_{i}", t) for i, t in enumerate(tensors)]
+        named = {(i, a): _expression(n) for i, fake in enumerate(fakes) for a, n in enumerate(fake.shape)}
+        with mode, eager.untouched(module), warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
-            fakes = [_symbolic(mode, f"input_{i}", t) for i, t in enumerate(tensors)]
-            named = {(i, a): _expression(n) for i, fake in enumerate(fakes) for a, n in enumerate(fake.shape)}
             module(*fakes)
     except Exception:  # data-dependent code, foreign calls: then there are no hints, and trying must do
         return {}

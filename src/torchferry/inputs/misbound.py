@@ -50,7 +50,11 @@ def swapped(prepared: Prepared, signature: inspect.Signature) -> Iterator[Findin
         mask = values.get(name)
         if mask is None or "mask" not in name or mask.dtype == torch.bool or mask.is_floating_point() or not mask.numel():
             continue
-        others = [n for n in positional if n != name and n in values and values[n].shape == mask.shape and not values[n].is_floating_point()]
+        others = [
+            n
+            for n in positional
+            if n != name and n in values and values[n].shape == mask.shape and not values[n].is_floating_point()
+        ]
         looks = next((n for n in others if _ones_and_zeros(values[n]) and bool(values[n].any())), None)
         if looks is not None and (not bool(mask.any()) or int(mask.max()) > 1):
             facts = {"position": at + 1, "parameter": name, "looks_like": looks, "other_position": positional.index(looks) + 1}

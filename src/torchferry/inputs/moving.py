@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import sympy
@@ -53,7 +53,18 @@ class Search:
 
     def run(self) -> Ties:
         """Return what moves, after trying the likeliest first."""
-        ways = (self._mask_over_past, self._masks, self._alone, self._same_axis, self._hinted, self._equal_sizes, self._sums, self._steps, self._growing, self._shrinking)
+        ways = (
+            self._mask_over_past,
+            self._masks,
+            self._alone,
+            self._same_axis,
+            self._hinted,
+            self._equal_sizes,
+            self._sums,
+            self._steps,
+            self._growing,
+            self._shrinking,
+        )
         for stage in ways:
             if self.pending:
                 stage()
@@ -168,7 +179,7 @@ class Search:
             return found
         for other in list(group):
             rest = [u for u in group if u != other]
-            if other != unit and len(rest) and self._steady(rest):
+            if other != unit and rest and self._steady(rest):
                 group = rest
         return group
 
@@ -183,8 +194,8 @@ class Search:
         hints = self._hints()
         first = {unit[0]: unit for unit in self.pending}
         known = {axis: hints[axis] for axis in first if axis in hints and hints[axis].free_symbols}
-        for symbols in _connected(known.values()):
-            members = _as_sums({axis: e for axis, e in known.items() if e.free_symbols & symbols})
+        for connected in _connected(known.values()):
+            members = _as_sums({axis: e for axis, e in known.items() if e.free_symbols & connected})
             symbols = set().union(*(e.free_symbols for e in members.values()))
             roots = {s: next((self._size(first[a]) for a, e in members.items() if e == s), None) for s in symbols}
             if any(n is None for n in roots.values()):
@@ -214,27 +225,39 @@ class Search:
 
     def _sums(self) -> None:
         """Find sizes that are the sum of others, or a multiple of another: they move while the others do."""
-        groups = [[u for u in self.pending if self._size(u) == n] for n in sorted({self._size(u) for u in self.pending}, reverse=True)]
+        groups = [
+            [u for u in self.pending if self._size(u) == n] for n in sorted({self._size(u) for u in self.pending}, reverse=True)
+        ]
         for total in groups:
             if any(u not in self.pending for u in total):
                 continue
-            addends = [g for g in groups if g is not total and self._size(g[0]) < self._size(total[0]) and all(u in self.pending for u in g)]
-            for count in (1, 2, 3):
-                if any(self._try_sum(total, list(chosen)) for chosen in itertools.combinations(addends, count)):
-                    break
+            addends = [
+                g
+                for g in groups
+                if g is not total and self._size(g[0]) < self._size(total[0]) and all(u in self.pending for u in g)
+            ]
+            chosen = itertools.chain.from_iterable(itertools.combinations(addends, n) for n in (1, 2, 3))
+            forms = [form for some in chosen for form in self._forms(total, list(some))]
+            forms.sort(key=lambda form: form[0])
+            next((None for _, members, roots in forms if self._try_expressions(members, roots)), None)
 
-    def _try_sum(self, total: list[Unit], addends: list[list[Unit]]) -> bool:
+    def _forms(
+        self, total: list[Unit], addends: list[list[Unit]]
+    ) -> Iterator[tuple[int, dict[Unit, sympy.Expr], dict[sympy.Symbol, int]]]:
+        """Yield the ways in which one size can be made of others, each with how far-fetched it is."""
         symbols = [sympy.Symbol(f"a{k}") for k in range(len(addends))]
         roots = {s: self._size(g[0]) for s, g in zip(symbols, addends, strict=True)}
+        members = {u: s for s, g in zip(symbols, addends, strict=True) for u in g}
         whole = self._size(total[0])
         rest = whole - sum(roots.values())
-        forms = [sympy.Add(*symbols) + rest] if rest >= 0 and (rest == 0 or len(addends) == 1) else []
+        if len(addends) > 1 and rest == 0:
+            yield 0, {**members, **dict.fromkeys(total, sympy.Add(*symbols))}, roots
         if len(addends) == 1 and whole % roots[symbols[0]] == 0:
-            forms.insert(0, whole // roots[symbols[0]] * symbols[0])
+            yield 1, {**members, **dict.fromkeys(total, whole // roots[symbols[0]] * symbols[0])}, roots
         if len(addends) == 2 and whole == roots[symbols[0]] * roots[symbols[1]]:
-            forms.append(symbols[0] * symbols[1])
-        members = {u: s for s, g in zip(symbols, addends, strict=True) for u in g}
-        return any(self._try_expressions({**members, **dict.fromkeys(total, form)}, roots) for form in forms)
+            yield 2, {**members, **dict.fromkeys(total, symbols[0] * symbols[1])}, roots
+        if len(addends) == 1 and rest > 0:
+            yield 3, {**members, **dict.fromkeys(total, symbols[0] + rest)}, roots
 
     def _steps(self) -> None:
         """Find sizes that move only in steps: multiples of a window, an even number."""

@@ -30,7 +30,9 @@ def notices(callee: Callee, prepared: Prepared, observed: Observed) -> Iterator[
         if isinstance(leaf, torch.Tensor) and leaf.is_complex():
             yield Finding("complex-output", Location(op=name), {"output": name})
         elif not is_output(leaf):
-            yield Finding("output-left-out", Location(op=name), {"output": name, "type": type(leaf).__name__, "value": shown(leaf)})
+            yield Finding(
+                "output-left-out", Location(op=name), {"output": name, "type": type(leaf).__name__, "value": shown(leaf)}
+            )
 
 
 def fixed_words(prepared: Prepared) -> Iterator[str]:
@@ -45,7 +47,11 @@ def failed_example(callee: Callee, prepared: Prepared) -> Finding:
         for n, t in zip(prepared.keys, prepared.tensors, strict=True)
     ]
     module = callee.module
-    weights = next((p for p in [*module.parameters(), *module.buffers()] if p.is_floating_point()), None) if module is not None else None
+    weights = (
+        next((p for p in [*module.parameters(), *module.buffers()] if p.is_floating_point()), None)
+        if module is not None
+        else None
+    )
     facts: dict[str, Any] = {"inputs": inputs}
     if weights is not None:
         facts |= {"dtype": str(weights.dtype).removeprefix("torch."), "device": weights.device.type}

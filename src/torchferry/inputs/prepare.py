@@ -35,7 +35,9 @@ class Prepared:
         return frozenset(s.index for s in self.flat.recipe.slots if s.index is not None and s.number in (int, float, bool))
 
 
-def prepare(callee: Callee, reading: Reading, input_names: Sequence[str] | None, varying: frozenset[str] = frozenset()) -> Prepared:
+def prepare(
+    callee: Callee, reading: Reading, input_names: Sequence[str] | None, varying: frozenset[str] = frozenset()
+) -> Prepared:
     """Return a reading made ready; `varying` names the Python numbers that must be inputs."""
     parts, positional, named = leaves(callee.signature, reading)
     slots: list[Slot] = []
@@ -54,7 +56,14 @@ def prepare(callee: Callee, reading: Reading, input_names: Sequence[str] | None,
     fixed = {s.name: shown(s.constant) for s in slots if s.index is None and not _is_default(callee, s)}
     arrays = tuple(k for k, v in parts if isinstance(v, np.ndarray | np.generic))
     return Prepared(
-        flat_module(callee, recipe, names), tuple(tensors), tuple(keys), names, fixed, arrays, reading, _outline(positional, named)
+        flat_module(callee, recipe, names),
+        tuple(tensors),
+        tuple(keys),
+        names,
+        fixed,
+        arrays,
+        reading,
+        _outline(positional, named),
     )
 
 
@@ -76,7 +85,9 @@ def file_names(keys: Sequence[str], given: Sequence[str] | None) -> tuple[str, .
     """Return the names of the inputs in the file: the given ones for the first, their own for the others."""
     given = list(given or ())
     if len(given) > len(keys):
-        raise UsageError(f"input_names has {len(given)} names ({', '.join(given)}), but the model takes {len(keys)} tensors: {', '.join(keys)}")
+        raise UsageError(
+            f"input_names has {len(given)} names ({', '.join(given)}), but the model takes {len(keys)} tensors: {', '.join(keys)}"
+        )
     if len(set(given)) != len(given):
         raise UsageError(f"input_names holds the same name twice: {', '.join(given)}")
     return tuple(given + trees.unique(list(keys[len(given) :]), given))
@@ -84,7 +95,9 @@ def file_names(keys: Sequence[str], given: Sequence[str] | None) -> tuple[str, .
 
 def shown(value: Any) -> str:
     """Return a constant as short text."""
-    text = repr(value) if isinstance(value, bool | int | float | str | type(None)) else f"{type(value).__name__} {str(value)[:40]}"
+    text = (
+        repr(value) if isinstance(value, bool | int | float | str | type(None)) else f"{type(value).__name__} {str(value)[:40]}"
+    )
     return text if len(text) <= 60 else text[:57] + "..."
 
 

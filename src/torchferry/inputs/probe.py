@@ -31,7 +31,9 @@ class Refusal:
 class Prober:
     """Calls the model at other sizes, remembers the answers, and keeps within a budget of calls and seconds."""
 
-    def __init__(self, module: torch.nn.Module, tensors: Sequence[torch.Tensor], parts: Sequence[Part], *, calls: int, seconds: float) -> None:
+    def __init__(
+        self, module: torch.nn.Module, tensors: Sequence[torch.Tensor], parts: Sequence[Part], *, calls: int, seconds: float
+    ) -> None:
         self.module = eager.fresh(module)
         self.tensors = tuple(tensors)
         self.parts = tuple(parts)
@@ -80,7 +82,10 @@ class Prober:
     @cached_property
     def mixed_runs(self) -> bool:
         """Whether there are masks, and the model takes the example with masks that hide something."""
-        return any(p.role in ("mask", "bool") for p in self.parts) and self._call(tuple(_mixed(t, p) for t, p in zip(self.tensors, self.parts, strict=True))) is None
+        return (
+            any(p.role in ("mask", "bool") for p in self.parts)
+            and self._call(tuple(_mixed(t, p) for t, p in zip(self.tensors, self.parts, strict=True))) is None
+        )
 
     def _call(self, tensors: tuple[torch.Tensor, ...]) -> Refusal | None:
         self.calls_left -= 1
@@ -143,7 +148,9 @@ def observe(module: Any, tensors: Sequence[torch.Tensor]) -> Observed:
     seen: list[tuple[str, Any]] = []
 
     def watch(path: str, table: torch.nn.Embedding) -> None:
-        handles.append(table.register_forward_pre_hook(lambda m, args: tables.append((path, table.num_embeddings, args[0].detach()))))
+        handles.append(
+            table.register_forward_pre_hook(lambda m, args: tables.append((path, table.num_embeddings, args[0].detach())))
+        )
 
     def call(*flat: torch.Tensor) -> tuple[torch.Tensor, ...]:
         seen[:] = module.named_outputs(flat)

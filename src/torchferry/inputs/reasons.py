@@ -15,8 +15,22 @@ def why_fixed(refusal: Refusal | None, size: int) -> str:
         return ""
     kind = refusal.module_type
     if refusal.module_path and re.fullmatch(r"(Lazy)?Conv(Transpose)?[123]d", kind):
-        return f"{refusal.module_path} wants {size} channels" if "channels" in refusal.text else f"{refusal.module_path} cannot take another size"
-    if refusal.module_path and kind in ("Linear", "Bilinear", "LSTM", "GRU", "RNN", "LayerNorm", "RMSNorm", "BatchNorm1d", "BatchNorm2d"):
+        return (
+            f"{refusal.module_path} wants {size} channels"
+            if "channels" in refusal.text
+            else f"{refusal.module_path} cannot take another size"
+        )
+    if refusal.module_path and kind in (
+        "Linear",
+        "Bilinear",
+        "LSTM",
+        "GRU",
+        "RNN",
+        "LayerNorm",
+        "RMSNorm",
+        "BatchNorm1d",
+        "BatchNorm2d",
+    ):
         return f"{refusal.module_path} wants {size}"
     first = refusal.text.splitlines()[0] if refusal.text else ""
     return first if len(first) <= MOST else first[: MOST - 3].rstrip() + "..."

@@ -25,7 +25,9 @@ class Part:
     below: tuple[int, int] | None = None  # the (input, axis) whose size bounds the values
 
 
-def parts(names: Sequence[str], tensors: Sequence[torch.Tensor], tables: Mapping[int, int], numbers: frozenset[int]) -> tuple[Part, ...]:
+def parts(
+    names: Sequence[str], tensors: Sequence[torch.Tensor], tables: Mapping[int, int], numbers: frozenset[int]
+) -> tuple[Part, ...]:
     """Return the part that each input plays. `tables`: input -> rows of the embedding it indexes; `numbers`: scalar inputs."""
     return tuple(
         Part("number", *_span(t)) if i in numbers else _part(i, n, t, tensors, tables.get(i))
@@ -36,7 +38,9 @@ def parts(names: Sequence[str], tensors: Sequence[torch.Tensor], tables: Mapping
 def pointing(parts: Sequence[Part], axis: tuple[int, int], size: int) -> tuple[Part, ...]:
     """Return the parts with the integers that reach past `size` bound to an axis: they are indices into it."""
     return tuple(
-        replace(p, below=axis) if p.role in ("int", "ids", "positions") and p.below is None and p.high > size and i != axis[0] else p
+        replace(p, below=axis)
+        if p.role in ("int", "ids", "positions") and p.below is None and p.high > size and i != axis[0]
+        else p
         for i, p in enumerate(parts)
     )
 
@@ -89,7 +93,7 @@ def _is_range(tensor: torch.Tensor) -> bool:
 
 def _padded_length(index: int, says: list[str], tensor: torch.Tensor, tensors: Sequence[torch.Tensor]) -> tuple[int, int] | None:
     """Return the (input, axis) of which a one-dimensional input gives the lengths, or None if it gives none."""
-    if tensor.dim() != 1 or not any(w.startswith("len") for w in says) and tensor.numel() < 2:
+    if tensor.dim() != 1 or (not any(w.startswith("len") for w in says) and tensor.numel() < 2):
         return None
     longest = int(tensor.max())
     if int(tensor.min()) < 1:
@@ -99,6 +103,6 @@ def _padded_length(index: int, says: list[str], tensor: torch.Tensor, tensors: S
         if i == index or other.dim() < 2 or tensor.shape[0] not in other.shape:
             continue
         for axis, size in enumerate(other.shape):
-            if size == longest and not (axis == 0 and size == tensor.shape[0]) or (named and axis == 1 and size >= longest):
+            if (size == longest and not (axis == 0 and size == tensor.shape[0])) or (named and axis == 1 and size >= longest):
                 return i, axis
     return None

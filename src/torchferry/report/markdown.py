@@ -14,6 +14,12 @@ def render(result: Reportable | View) -> str:
     return "\n\n".join(part for part in _parts(see(result)) if part) + "\n"
 
 
+def _words(text: str) -> str:
+    """Return a sentence in which `<lambda>` and its like, outside of backticks, are shown and not taken for tags."""
+    parts = text.split("`")
+    return "`".join(part if odd % 2 else part.replace("<", "&lt;") for odd, part in enumerate(parts))
+
+
 def _parts(view: View) -> Iterator[str]:
     yield f"## {'✅' if view.ok else '❌'} {view.headline}"
     for problem in view.problems:
@@ -27,7 +33,7 @@ def _parts(view: View) -> Iterator[str]:
         yield "\n".join(f"- **{m.code}** {m.title}" + (f" ({m.safety}: {m.changes})" if m.changes else "") for m in view.repairs)
     if view.notes:
         yield "### Notes"
-        yield "\n".join(f"- {note}" for note in view.notes)
+        yield "\n".join(f"- {_words(note)}" for note in view.notes)
     if view.runs:
         yield f"<details><summary>All {len(view.runs)} trials</summary>"
         yield _table(
@@ -40,14 +46,14 @@ def _parts(view: View) -> Iterator[str]:
 
 def _problem(problem: Problem) -> Iterator[str]:
     code = f"{problem.code}: " if problem.code else ""
-    yield f"### {problem.severity} {code}{problem.title or problem.message}"
+    yield f"### {problem.severity} {code}{_words(problem.title or problem.message)}"
     if problem.place.words:
         yield f"at {problem.place.words}"
     if problem.place.source:
         yield f"```python\n{problem.place.source.strip()}\n```"
-    yield problem.message if problem.title else ""
-    yield f"**What to do**: {problem.help}" if problem.help else ""
-    yield "\n".join(f"- {fact}" for fact in problem.evidence)
+    yield _words(problem.message) if problem.title else ""
+    yield f"**What to do**: {_words(problem.help)}" if problem.help else ""
+    yield "\n".join(f"- {_words(fact)}" for fact in problem.evidence)
 
 
 def _facts(view: View) -> list[tuple[str, ...]]:
@@ -70,5 +76,6 @@ def _sizes(view: View) -> list[tuple[str, ...]]:
 def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     if not rows:
         return ""
-    body = [titles, ["---"] * len(titles), *([cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows)]
+    cells = [[_words(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
+    body = [titles, ["---"] * len(titles), *cells]
     return "\n".join(f"| {' | '.join(row)} |" for row in body)

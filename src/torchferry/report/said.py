@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 
@@ -29,7 +30,7 @@ def agreement(trials: tuple[Trial, ...]) -> str:
     sizes = len({tuple(sorted(t.sizes.items())) for t in agree})
     said = f"{len(agree)} of {plural(len(counted), 'trial')} agree" + (f", at {sizes} sets of sizes" if sizes > 1 else "")
     rest = [f"{outcomes[o]} {words}" for o, words in NOT_COUNTED.items() if outcomes[o]]
-    return "; ".join([said, *([f"values: {_kinds(agree)}"] if agree else []), *rest])
+    return "; ".join([*([said] if counted else []), *([f"values: {_kinds(agree)}"] if agree else []), *rest])
 
 
 def _kinds(trials: list[Trial]) -> str:
@@ -42,7 +43,8 @@ def _kinds(trials: list[Trial]) -> str:
 
 def worst(trials: tuple[Trial, ...]) -> str:
     """Return the largest difference, against what was allowed, and the trial that showed it."""
-    counted = [t for t in trials if t.outcome in ("agree", "differ")]
+    # where the model itself is not finite, a trial that agrees as far as anything can has no finite measure
+    counted = [t for t in trials if t.outcome == "differ" or (t.outcome == "agree" and math.isfinite(t.worst))]
     if not counted:
         return ""
     far = max(counted, key=lambda t: t.worst)

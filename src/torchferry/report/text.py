@@ -117,9 +117,9 @@ def _facts(view: View, width: int) -> Iterator[Line]:
     yield from _row("trials", [view.trials], width)
     yield from _row("worst", [view.worst], width)
     yield from _row("allowed", [view.allowed], width)
-    yield from _row(
-        "repairs", [f"{m.code}  {m.title}" + (f" ({m.safety}: {m.changes})" if m.changes else "") for m in view.repairs], width
-    )
+    label = "repairs" if view.ok or view.kind != "check" else "would mend"
+    mends = [f"{m.code}  {m.title}" + (f" ({m.safety}: {m.changes})" if m.changes else "") for m in view.repairs]
+    yield from _row(label, mends, width)
     noted = [f"{p.code}  {p.message}" for p in view.problems if p.severity == "note"]
     yield from _row("notes", [*noted, *view.notes], width)
     spent = ", ".join(f"{s.stage} {s.seconds:.1f}" for s in view.stages if s.seconds)

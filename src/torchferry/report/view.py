@@ -13,7 +13,7 @@ from typing import Protocol
 from torchferry.certificate import versions
 from torchferry.records import Case, Diagnosis, History, Repair, Signature, TensorSpec, Trial
 from torchferry.report import said, source
-from torchferry.report.standing import feeds_mended, unwritten
+from torchferry.report.standing import feeds_mended, unwritten, without_evidence
 from torchferry.report.words import headline, lower_start, span
 
 
@@ -174,8 +174,9 @@ def of(
     """Return the view of a history."""
     case = history.best
     waiting = unwritten(history, path)
-    fine = (case.ok if ok is None else ok) and not waiting
-    verified, checked, translated = case.value("verify"), case.value("check"), case.value("translate")
+    fine = (case.ok if ok is None else ok) and not waiting and not without_evidence(history)
+    verified, translated = case.value("verify"), case.value("translate")
+    checked = (history.cases[0] if waiting else case).value("check")
     bound = case.value("inputs")
     signature: Signature | None = bound.signature if bound is not None else None
     runs = tuple(_run(t) for t in verified.trials) if verified else ()
@@ -183,7 +184,7 @@ def of(
     problems = tuple(_problem(d) for d in standing or _undiagnosed(case, fine))
     moving = _moving(signature, verified.ranges if verified else {}) if signature else ()
     fixed = _fixed(signature) if signature else ()
-    told = {m.words for m in moving} | set(fixed)  # what the tables say need not be noted again
+    told = {m.words for m in moving} | set(fixed) | _plain_sizes(signature)  # what the tables say need not be noted again
     shown = str(path or case.job.onnx or "")
     return View(
         kind=kind,
@@ -285,6 +286,11 @@ def _moving(signature: Signature, shown: Mapping[str, tuple[int, int | None]]) -
             if isinstance(size, str) and signature.dim(size) is None:
                 rows.append(Moving((f"{spec.name}[{axis}]",), size, follows=True))
     return tuple(rows)
+
+
+def _plain_sizes(signature: Signature | None) -> set[str]:
+    specs = signature.inputs if signature else ()
+    return {f"{spec.name}[{axis}] = {size}" for spec in specs for axis, size in enumerate(spec.shape)}
 
 
 def _fixed(signature: Signature) -> tuple[str, ...]:

@@ -34,10 +34,13 @@ def headline(
         return f"{file} loads, and runs once its feeds are mended" if mended == "feeds" else f"{file} loads and runs"
     if kind == "check":
         return f"{file} has {plural(errors, 'problem')}"
+    if ok and not agree and "random" in outcomes:
+        return f"verified: {file} gives outputs of the model's shapes and dtypes; their values are random"
     if ok:
         return f"verified: {file} computes what the model computes, in {plural(agree, 'trial')}"
     wrong = f"different from the model in {failed} of {plural(agree + failed, 'trial')}" if failed else ""
-    reason = NOT_DONE.get(stopped, "") or wrong or f"{plural(errors, 'problem')} found"
+    nothing = "" if errors or agree else "not one comparison was possible"
+    reason = NOT_DONE.get(stopped, "") or wrong or nothing or f"{plural(errors, 'problem')} found"
     if kind == "verify":
         return f"not verified: {file} is {wrong}" if wrong else f"not verified: {reason}"
     return f"not exported: the file would be {wrong}" if wrong and not stopped else f"not exported: {reason}"

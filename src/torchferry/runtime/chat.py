@@ -56,8 +56,14 @@ class Chat:
     def _encoded(self, turns: list[str]) -> torch.Tensor:
         if getattr(self.tokenizer, "chat_template", None):
             said = [{"role": ("user", "assistant")[i % 2], "content": turn} for i, turn in enumerate(turns)]
-            return self.tokenizer.apply_chat_template(said, add_generation_prompt=True, return_tensors="pt", return_dict=True)["input_ids"]
-        ids = [token for turn in turns for token in (*self.tokenizer(turn, add_special_tokens=False)["input_ids"], self.tokenizer.eos_token_id)]
+            return self.tokenizer.apply_chat_template(said, add_generation_prompt=True, return_tensors="pt", return_dict=True)[
+                "input_ids"
+            ]
+        ids = [
+            token
+            for turn in turns
+            for token in (*self.tokenizer(turn, add_special_tokens=False)["input_ids"], self.tokenizer.eos_token_id)
+        ]
         return torch.tensor([ids])
 
 

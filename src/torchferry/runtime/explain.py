@@ -36,4 +36,8 @@ def diagnoses(source: Any, feed: Mapping[str, Any] | None) -> list[Diagnosis]:
 
 def _line(diagnosis: Diagnosis) -> str:
     where = f" [{diagnosis.location}]" if diagnosis.location.line else ""
-    return f"{diagnosis.code}: {diagnosis.message}{where}\n  help: {diagnosis.help}" if diagnosis.help else f"{diagnosis.code}: {diagnosis.message}{where}"
+    return (
+        f"{diagnosis.code}: {diagnosis.message}{where}\n  help: {diagnosis.help}"
+        if diagnosis.help
+        else f"{diagnosis.code}: {diagnosis.message}{where}"
+    )

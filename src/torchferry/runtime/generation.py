@@ -26,6 +26,7 @@ class CausalLM(OnnxGenerator):
     def forward(
         self,
         input_ids: torch.Tensor | None = None,
+        *,
         attention_mask: torch.Tensor | None = None,
         past_key_values: Cache | None = None,
         position_ids: torch.Tensor | None = None,

@@ -49,7 +49,10 @@ class OnnxGenerator(GenerationMixin):
         place = Path(directory)
         missing = [name for name in (*cls.graphs, "config.json") if not (place / name).is_file()]
         if missing:
-            raise UsageError(f"`{place}` has no {' and no '.join(f'`{m}`' for m in missing)}; make it with `torchferry export hf:MODEL -o {place}`")
+            raise UsageError(
+                f"`{place}` has no {' and no '.join(f'`{m}`' for m in missing)}; "
+                f"make it with `torchferry export hf:MODEL -o {place}`"
+            )
         record = _record(place)
         settings = {"threads": threads, **record.get("settings", {})}
         sessions = {name: ort.session(place / name, **settings) for name in cls.graphs}

@@ -78,7 +78,12 @@ def cost(exact: Any, quantised: Any, texts: Sequence[torch.Tensor], precision: s
 def _plain_gemm(node: ir.Node) -> bool:
     """Whether a Gemm is x @ W + b with a constant W."""
     one = all(node.attributes.get_float(name, 1.0) == 1.0 for name in ("alpha", "beta"))
-    return one and node.attributes.get_int("transA", 0) == 0 and node.inputs[1] is not None and node.inputs[1].const_value is not None
+    return (
+        one
+        and node.attributes.get_int("transA", 0) == 0
+        and node.inputs[1] is not None
+        and node.inputs[1].const_value is not None
+    )
 
 
 def _split_gemm(graph: ir.Graph, node: ir.Node) -> None:

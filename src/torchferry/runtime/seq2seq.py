@@ -61,6 +61,7 @@ class Seq2SeqLM(OnnxGenerator):
     def forward(
         self,
         decoder_input_ids: torch.Tensor | None = None,
+        *,
         encoder_outputs: Any = None,
         attention_mask: torch.Tensor | None = None,
         past_key_values: EncoderDecoderCache | None = None,

@@ -56,7 +56,9 @@ class InferenceSession:
         self._optional = tuple(i.name for i in self._session.get_overridable_initializers())
         self._wanted = {d.name: of_text(d.type) for d in self._declared}
         # bfloat16 and float8 go through OrtValues, in and out
-        self._plain = not any("float8" in v.type or "bfloat16" in v.type for v in (*self._session.get_inputs(), *self._session.get_outputs()))
+        self._plain = not any(
+            "float8" in v.type or "bfloat16" in v.type for v in (*self._session.get_inputs(), *self._session.get_outputs())
+        )
         self._announced: set[tuple[str, str]] = set()
 
     def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None) -> list[Any]:
@@ -71,7 +73,9 @@ class InferenceSession:
                 try:
                     return self._session.run(output_names, input_feed, run_options)  # type: ignore[no-any-return]
                 except Exception as error:  # whatever onnxruntime raises is raised again, explained
-                    if self.strict or not any(getattr(v, "ndim", None) != len(d.shape or ()) for d in self._declared for v in [input_feed[d.name]]):
+                    if self.strict or not any(
+                        getattr(v, "ndim", None) != len(d.shape or ()) for d in self._declared for v in [input_feed[d.name]]
+                    ):
                         raise self._explained(error, input_feed) from error
         return self._run_fitted(output_names, input_feed, run_options)
 
@@ -79,7 +83,9 @@ class InferenceSession:
         """Return where the time goes: a table by operator, by node, and by PyTorch module and source line."""
         from torchferry.runtime.profile import profile
 
-        return profile(self._source, [feeds] if isinstance(feeds, Mapping) else list(feeds), runs, *self._arguments)
+        _, *arguments = self._arguments
+        given = [feeds] if isinstance(feeds, Mapping) else list(feeds)
+        return profile(self._source, given, runs, lambda options: open_like_the_user(self._source, options, *arguments))
 
     def __getattr__(self, name: str) -> Any:
         if name == "_session":  # not opened: there is nothing to ask
@@ -102,7 +108,9 @@ class InferenceSession:
         else:
             result = fit(self._declared, feed, self._optional)
             if result.refusals:
-                raise FeedError("; ".join(f"{_code(r.kind + '-refused')}: {r.words}{LIKE.get(r.kind, '')}" for r in result.refusals))
+                raise FeedError(
+                    "; ".join(f"{_code(r.kind + '-refused')}: {r.words}{LIKE.get(r.kind, '')}" for r in result.refusals)
+                )
             self._announce([c for c in result.changes if c.announced])
             fitted = result.feed
         try:
@@ -127,7 +135,14 @@ class InferenceSession:
 LIKE = {"feed-rank": " (invalid rank)", "feed-dtype": " (unexpected data type)", "feed-missing": " (required inputs are missing)"}
 
 
-def open_like_the_user(source: Any, options: Any, providers: Any, provider_options: Any, more: Mapping[str, Any], settings: Mapping[str, Any] | None = None) -> Any:
+def open_like_the_user(
+    source: Any,
+    options: Any,
+    providers: Any,
+    provider_options: Any,
+    more: Mapping[str, Any],
+    settings: Mapping[str, Any] | None = None,
+) -> Any:
     """Return an onnxruntime session as asked for, without the optimiser that hides errors, and with the file's own settings."""
     import onnxruntime
 
@@ -156,7 +171,9 @@ def _format(source: Any) -> dict[str, str]:
 def _refuse_foreign_bytes(feed: Mapping[str, Any]) -> None:
     for name, value in feed.items():
         if isinstance(value, np.ndarray) and not value.dtype.isnative:
-            raise FeedError(f"{_code('feed-byte-order')}: `{name}` is in foreign byte order ({value.dtype.str}), which onnxruntime misreads")
+            raise FeedError(
+                f"{_code('feed-byte-order')}: `{name}` is in foreign byte order ({value.dtype.str}), which onnxruntime misreads"
+            )
 
 
 @cache
@@ -167,6 +184,5 @@ def _code(kind: str) -> str:
     return next((e.code for e in load() if kind in getattr(e.rule, "kinds", ())), kind)
 
 
-@cache
 def _subclass(kind: type[Exception]) -> type[Exception]:
     return type(kind.__name__, (SessionError, kind), {"__doc__": SessionError.__doc__, "__module__": __name__})

@@ -17,7 +17,9 @@ def load(directory: str | Path) -> Any:
     """Return the tokenizer of a directory, made ready; UsageError where there is none."""
     place = Path(directory)
     if not present(place):
-        raise UsageError(f"`{place}` has no tokenizer (no `tokenizer.json`); save one there with `tokenizer.save_pretrained({str(place)!r})`")
+        raise UsageError(
+            f"`{place}` has no tokenizer (no `tokenizer.json`); save one there with `tokenizer.save_pretrained({str(place)!r})`"
+        )
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(place)
@@ -38,7 +40,9 @@ def ready(tokenizer: Any, *, left: bool = True) -> tuple[str, ...]:
     said = []
     if tokenizer.pad_token is None and tokenizer.eos_token is not None:
         tokenizer.pad_token = tokenizer.eos_token
-        said.append(f"the tokenizer has no pad token; its EOS token {tokenizer.eos_token!r} pads, and the attention mask hides it")
+        said.append(
+            f"the tokenizer has no pad token; its EOS token {tokenizer.eos_token!r} pads, and the attention mask hides it"
+        )
     if left and tokenizer.padding_side != "left":
         tokenizer.padding_side = "left"
         said.append("padding is on the left: the last token of every row is the one that is continued")
@@ -59,11 +63,14 @@ def encode(tokenizer: Any, prompts: Sequence[str], *, longest: int | None = None
     most = max(map(len, rows))
     if longest is not None and most + new_tokens > longest:
         raise FeedError(
-            f"the prompt is {most} tokens long; with {new_tokens} new ones that is more than the {longest} positions the model has. "
+            f"the prompt is {most} tokens long; with {new_tokens} new ones that is more than "
+            f"the {longest} positions the model has. "
             f"Shorten it to {max(0, longest - new_tokens)} tokens, or ask for at most {max(0, longest - most)} new ones"
         )
     if len(rows) > 1 and len({len(r) for r in rows}) > 1 and tokenizer.pad_token_id is None:
-        raise FeedError("prompts of different lengths need a pad token and the tokenizer has neither that nor an EOS token to stand in")
+        raise FeedError(
+            "prompts of different lengths need a pad token and the tokenizer has neither that nor an EOS token to stand in"
+        )
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
     ids = torch.tensor([[pad] * (most - len(row)) + row for row in rows])
     mask = torch.tensor([[0] * (most - len(row)) + [1] * len(row) for row in rows])

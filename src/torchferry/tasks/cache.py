@@ -66,6 +66,8 @@ def refuse_unknown(cache: Any, model: Any, batch: int, length: int) -> None:
         for tensor in (layer.keys, layer.values):
             if tensor is None or tensor.dim() != 4 or (tensor.shape[0], tensor.shape[2]) != (batch, length):
                 shape = "nothing" if tensor is None else tuple(tensor.shape)
-                raise UsageError(f"layer {index} of the cache of {who} holds {shape}, not (batch {batch}, heads, length {length}, width)")
+                raise UsageError(
+                    f"layer {index} of the cache of {who} holds {shape}, not (batch {batch}, heads, length {length}, width)"
+                )
     if not getattr(cache, "layers", ()):
         raise UsageError(f"the cache of {who} ({type(cache).__name__}) has no layers that could be inputs and outputs")

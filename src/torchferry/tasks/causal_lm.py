@@ -11,7 +11,7 @@ import torch
 
 from torchferry import eager
 from torchferry.errors import UsageError
-from torchferry.records import Tolerance, Trial
+from torchferry.records import Call, Tolerance, Trial
 from torchferry.tasks import cache
 from torchferry.tasks.prepared import Part, Prepared
 
@@ -63,14 +63,15 @@ def prepare(model: Any, *, position_ids: bool = False) -> Prepared:
     with eager.untouched(model), torch.no_grad():
         model.eval()
         example = _call(model, graph, batch=2, past=4, sequence=3)
-        further = tuple(
-            (_call(model, graph, batch, past, sequence), {}) for batch, past, sequence in ((3, 0, 5), (1, 6, 1), (1, 0, 1), (2, 1, 2))
+        further: tuple[Call, ...] = tuple(
+            (_call(model, graph, batch, past, sequence), {})
+            for batch, past, sequence in ((3, 0, 5), (1, 6, 1), (1, 0, 1), (2, 1, 2))
         )
         most = _longest(model, graph)
     return Prepared("text-generation", (_part(graph, example, further),), model, most, partial(_write, model, most))
 
 
-def _part(graph: CausalLMGraph, example: tuple[Any, ...], further: tuple[Any, ...]) -> Part:
+def _part(graph: CausalLMGraph, example: tuple[Any, ...], further: tuple[Call, ...]) -> Part:
     fed = ("position_ids",) if graph.positions == "input" else ()
     layers = (len(example) - 2 - len(fed)) // 2
     new, grown = {0: BATCH, 1: SEQUENCE}, {0: BATCH, 2: PAST}
@@ -89,7 +90,9 @@ def _part(graph: CausalLMGraph, example: tuple[Any, ...], further: tuple[Any, ..
 def _longest(model: Any, graph: CausalLMGraph) -> int | None:
     """Return how long a text may be: the positions that the config speaks of, if the model does refuse one more."""
     text = model.config.get_text_config(decoder=True)
-    named = (getattr(text, name, None) for name in ("max_position_embeddings", "n_positions", "max_target_positions", "max_seq_len"))
+    named = (
+        getattr(text, name, None) for name in ("max_position_embeddings", "n_positions", "max_target_positions", "max_seq_len")
+    )
     most = next((n for n in named if isinstance(n, int) and n > 0), None)
     if most is None:
         return None
@@ -113,7 +116,9 @@ def _write(model: Any, most: int | None, directory: Path, tolerance: Tolerance) 
     text = model.config.get_text_config(decoder=True)
     window = getattr(text, "sliding_window", None) or getattr(text, "window_size", None) or 0
     new = max(16, window + 4 if window <= 32 else 0)  # past a small window; a large one would take minutes
-    return verify_generation(model, CausalLM.from_pretrained(directory), list(text_writings(text.vocab_size, new, most)), tolerance)
+    return verify_generation(
+        model, CausalLM.from_pretrained(directory), list(text_writings(text.vocab_size, new, most)), tolerance
+    )
 
 
 def _call(model: Any, graph: CausalLMGraph, batch: int, past: int, sequence: int) -> tuple[torch.Tensor, ...]:

@@ -55,9 +55,13 @@ def export_directory(
     with _in_eval(model), workspace(near=place) as folder:
         prepared = prepare(model, task, position_ids=position_ids)
         if prepared is None:
-            raise UsageError(f"{type(model).__name__} does not generate, so there is no task to export it for; name a file to write instead")
+            raise UsageError(
+                f"{type(model).__name__} does not generate, so there is no task to export it for; name a file to write instead"
+            )
         if precision is not None and prepared.task != "text-generation":
-            raise UsageError(f"precision={precision!r} is for text-generation; {type(model).__name__} is exported for {prepared.task}")
+            raise UsageError(
+                f"precision={precision!r} is for text-generation; {type(model).__name__} is exported for {prepared.task}"
+            )
         results = _graphs(prepared, folder, check, options)
         if not results[-1].ok:
             return results[-1]
@@ -164,7 +168,9 @@ def _quantised(prepared: Prepared, folder: Path, precision: str, result: Result)
     (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     step = result.history.best.step("verify")
     assert step is not None
-    noted = _with_verify(result, notes=(*step.notes, f"the trials are of the exact file, before its weights were quantised; {measured}"))
+    noted = _with_verify(
+        result, notes=(*step.notes, f"the trials are of the exact file, before its weights were quantised; {measured}")
+    )
     return replace(noted, bytes=size_on_disk(path))
 
 
@@ -174,7 +180,10 @@ def _texts(prepared: Prepared) -> list[torch.Tensor]:
     vocabulary = prepared.model.config.get_text_config(decoder=True).vocab_size
     new = 24 if prepared.longest is None else min(24, prepared.longest - 8)
     prompts = [torch.randint(0, vocabulary, (1, 8), generator=random) for _ in range(4)]
-    return [prepared.model.generate(input_ids=p, attention_mask=torch.ones_like(p), max_new_tokens=new, do_sample=False) for p in prompts]
+    return [
+        prepared.model.generate(input_ids=p, attention_mask=torch.ones_like(p), max_new_tokens=new, do_sample=False)
+        for p in prompts
+    ]
 
 
 def _with_verify(result: Result, **changes: Any) -> Result:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers.cache_utils import DynamicCache, EncoderDecoderCache
+from transformers.cache_utils import DynamicCache, DynamicLayer, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 
 from torchferry import eager
@@ -80,10 +80,12 @@ class DecoderGraph(torch.nn.Module):
         return (outputs.logits, *cache.flat(both.self_attention_cache))
 
 
-class _FilledOnce(cache.DynamicLayer):
+class _FilledOnce(DynamicLayer):
     """A cache layer that takes what it is given without joining it to an empty tensor, which a graph would keep."""
 
-    def update(self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         self.keys, self.values, self.is_initialized = key_states, value_states, True
         return key_states, value_states
 
@@ -98,7 +100,9 @@ def prepare(model: Any, task: str) -> Prepared:
     """Return an encoder-decoder as the graph that reads and the graph that writes."""
     parameters = inspect.signature(model.forward).parameters
     if not {"encoder_outputs", "decoder_input_ids", "past_key_values"} <= set(parameters):
-        raise UsageError(f"the forward of {type(model).__name__} does not take encoder_outputs, decoder_input_ids and past_key_values")
+        raise UsageError(
+            f"the forward of {type(model).__name__} does not take encoder_outputs, decoder_input_ids and past_key_values"
+        )
     masked = model.main_input_name == "input_ids"
     with eager.untouched(model), torch.no_grad():
         model.eval()
@@ -107,12 +111,12 @@ def prepare(model: Any, task: str) -> Prepared:
         width = encoder(*reads[0])[0].shape[-1]
         decoder = DecoderGraph(model, masked=masked, width=width)
         calls = [
-            _write_call(model, encoder, decoder, read, past, sequence)
+            _write_call(encoder, decoder, read, past=past, sequence=sequence)
             for read, past, sequence in ((reads[0], 4, 3), (reads[0], 0, 2), (reads[1], 5, 1), (reads[2], 0, 1))
         ]
     layers = (len(calls[0]) - 1 - masked) // 4
     parts = (_encoder_part(model, encoder, reads, layers, masked), _decoder_part(decoder, calls, layers, masked))
-    return Prepared(task, parts, model, _longest(model), partial(_write, model, [r for r in reads[:2]]))
+    return Prepared(task, parts, model, _longest(model), partial(_write, model, reads[:2]))
 
 
 def _encoder_part(model: Any, graph: EncoderGraph, reads: list[tuple[torch.Tensor, ...]], layers: int, masked: bool) -> Part:
@@ -169,9 +173,10 @@ def _read(model: Any, batch: int, length: int, masked: bool) -> tuple[torch.Tens
 
 
 def _write_call(
-    model: Any, encoder: EncoderGraph, decoder: DecoderGraph, read: tuple[torch.Tensor, ...], past: int, sequence: int
+    encoder: EncoderGraph, decoder: DecoderGraph, read: tuple[torch.Tensor, ...], *, past: int, sequence: int
 ) -> tuple[torch.Tensor, ...]:
     """Return the arguments of a step whose past is one that the model itself gives."""
+    model = decoder.model
     random = torch.Generator().manual_seed(past * 10 + sequence)
     batch = read[0].shape[0]
     ids = torch.randint(0, model.config.get_text_config(decoder=True).vocab_size, (batch, past + sequence), generator=random)

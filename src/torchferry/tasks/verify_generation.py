@@ -110,14 +110,20 @@ def _compare(wanted: Any, got: Any, allowed: Tolerance) -> tuple[tuple[Differenc
                 return (_tokens_differ(step, row, a, b),), worst, most
             counted[row] = False
     if len(wanted.logits) != len(got.logits) and bool(counted.all()):
-        return (Difference("tokens", "shape", f"{len(got.logits)} tokens were written, eager writes {len(wanted.logits)}"),), worst, most
+        return (
+            (Difference("tokens", "shape", f"{len(got.logits)} tokens were written, eager writes {len(wanted.logits)}"),),
+            worst,
+            most,
+        )
     return (), worst, most
 
 
 def _logits_differ(step: int, ratio: torch.Tensor, gap: torch.Tensor) -> Difference:
     row, token = divmod(int(ratio.nan_to_num(nan=torch.inf).argmax()), ratio.shape[-1])
     words = f"off by {float(gap[row, token]):.3g} at step {step} (row {row}, token {token})"
-    return Difference("logits", "value", words, max_abs=float(gap[row, token]), at=(row, step, token), ratio=float(ratio[row, token]))
+    return Difference(
+        "logits", "value", words, max_abs=float(gap[row, token]), at=(row, step, token), ratio=float(ratio[row, token])
+    )
 
 
 def _tokens_differ(step: int, row: int, mine: int, yours: int) -> Difference:

@@ -14,6 +14,7 @@ import torch
 from onnxscript.optimizer import fold_constants_ir
 
 from torchferry.translate.exporter import silent
+from torchferry.translate.passes.padding import guard_pad_before_maxpool
 
 FOLDED_INPUT = 8192  # elements; larger constants are weights, and folding them makes copies
 FOLDED_OUTPUT = 65536
@@ -39,6 +40,39 @@ def optimise(model: ir.Model) -> None:
         common.RemoveUnusedNodesPass()(model)
         common.RemoveUnusedFunctionsPass()(model)
         common.RemoveUnusedOpsetsPass()(model)
+        tidy(model)
+
+
+def inline(model: ir.Model) -> None:
+    """Only inline: the graph as it was translated, in place."""
+    with silent():
+        common.InlinePass()(model)
+        common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
+        common.RemoveUnusedNodesPass()(model)
+        share_weights(model)
+        tidy(model)
+
+
+def tidy(model: ir.Model) -> None:
+    """Do what a file needs to be right in onnxruntime, optimised or not, in place."""
+    guard_pad_before_maxpool(model, {})
+    for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
+        for attribute in node.attributes.values():
+            if attribute.type == ir.AttributeType.GRAPH:
+                _own_outputs(attribute.as_graph())
+
+
+def _own_outputs(branch: ir.Graph) -> None:
+    """Give a branch outputs that it computes itself: one that it only passes on is refused by onnxruntime."""
+    for index, value in enumerate(branch.outputs):
+        producer = value.producer()
+        if producer is not None and producer.graph is branch and value not in list(branch.outputs)[:index]:
+            continue
+        copy = ir.Node("", "Identity", [value], name=f"node_{value.name}_{index}_out")
+        copy.outputs[0].name = f"{value.name}_{index}_out"
+        copy.outputs[0].type, copy.outputs[0].shape = value.type, value.shape
+        branch.append(copy)
+        branch.outputs[index] = copy.outputs[0]
 
 
 def share_weights(model: ir.Model) -> None:

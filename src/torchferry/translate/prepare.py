@@ -7,6 +7,7 @@ So a program whose operators can all be translated as they are only has what mea
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 
 from torchferry.translate import exporter
 from torchferry.translate.empties import settle
+from torchferry.translate.expand import NotHere, expand
 
 aten = torch.ops.aten
 # What computes nothing once gradients and training are gone: the result is the first argument.
@@ -26,8 +28,15 @@ def prepare(program: Any, registry: Any, ours: Mapping[Any, Callable[..., Any]])
     tidy = _tidied(program)
     if not _as_it_is(tidy, registry, ours):
         table = {**exporter.decomposition_table(registry), **ours}
-        tidy = exporter.decompose(tidy, table)
+        try:
+            expand(tidy.graph, _in_the_way(tidy, registry, ours), table)
+            done = _as_it_is(tidy, registry, ours)
+        except NotHere:
+            done = False
+        if not done:
+            tidy = exporter.decompose(_tidied(program), table)
         settle(tidy.graph)
+        _without_strides(tidy.graph_module)
         tidy.graph.eliminate_dead_code()
     return exporter.promote(tidy)
 
@@ -57,6 +66,23 @@ def _tidied(program: Any) -> Any:
     return tidy
 
 
+def _without_strides(module: Any) -> None:
+    """Put products of sizes for the strides of plainly laid out tensors: ONNX has no strides."""
+    for graph in (m.graph for m in module.modules()):
+        for node in [n for n in graph.nodes if n.target is aten.sym_stride.int and n.args[0].meta["val"].is_contiguous()]:
+            tensor, axis = node.args
+            with graph.inserting_before(node):
+                new: Any = 1
+                for later in range(axis % tensor.meta["val"].dim() + 1, tensor.meta["val"].dim()):
+                    size = graph.call_function(aten.sym_size.int, (tensor, later))
+                    size.meta["val"] = tensor.meta["val"].shape[later]
+                    product = size if new == 1 else graph.call_function(operator.mul, (new, size))
+                    product.meta["val"] = size.meta["val"] if new == 1 else node.meta["val"]
+                    new = product
+            node.replace_all_uses_with(new)
+            graph.erase_node(node)
+
+
 def _passes_through(node: Any) -> bool:
     if node.target in PASSES_THROUGH:
         return True
@@ -65,13 +91,18 @@ def _passes_through(node: Any) -> bool:
 
 def _as_it_is(program: Any, registry: Any, ours: Mapping[Any, Callable[..., Any]]) -> bool:
     """Whether every operator has a translation, none writes in place, and nothing is nested."""
-    if sum(1 for _ in program.graph_module.modules()) > 1:
-        return False
-    return all(
-        node.target not in ours and not _writes(node.target) and exporter.translatable(node, registry)
+    return sum(1 for _ in program.graph_module.modules()) == 1 and not _in_the_way(program, registry, ours)
+
+
+def _in_the_way(program: Any, registry: Any, ours: Mapping[Any, Callable[..., Any]]) -> list[Any]:
+    """Return the nodes that must be written out in other operators."""
+    return [
+        node
         for node in program.graph.nodes
-        if node.op == "call_function" and node.target not in _assertions()
-    )
+        if node.op == "call_function"
+        and node.target not in _assertions()
+        and (node.target in ours or _writes(node.target) or not exporter.translatable(node, registry))
+    ]
 
 
 def _writes(target: Any) -> bool:

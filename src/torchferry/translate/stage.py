@@ -13,7 +13,7 @@ from torchferry.records import Bound, Case, Fault, Finding, Job, Step, Translate
 from torchferry.translate import exporter, names, ops, register, source
 from torchferry.translate.given import given
 from torchferry.translate.opset import fit
-from torchferry.translate.optimise import optimise
+from torchferry.translate.optimise import inline, optimise
 from torchferry.translate.passes import apply
 from torchferry.translate.prepare import prepare, untranslatable
 from torchferry.translate.provenance import provenance
@@ -45,7 +45,10 @@ def _inlined(job: Job) -> list[str]:
 
 def _finish(job: Job, bound: Bound, program: Any, model: ir.Model) -> Step:
     """Return the graph, optimised, named and fitted to the target, as a file."""
-    optimise(model)
+    if job.edits_for("translate", "optimiser-off"):
+        inline(model)
+    else:
+        optimise(model)
     settings = apply(model, job.edits_for("translate"))
     names.rename(model, program, bound.signature, bound.outputs, bound.prefix)
     places = provenance(model, bound.prefix)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -17,9 +17,10 @@ from torchferry.verify.oracle import ill_conditioned
 from torchferry.verify.sides import Call, Sides
 from torchferry.verify.tape import record
 from torchferry.verify.ties import permuted, same_keys, tied
-from torchferry.verify.trials import STRANGE, Plan
+from torchferry.verify.trials import STRANGE, Plan, added_masks
 
-EXTREME = (*STRANGE, "scaled", "large", "big", "tiny", "huge", "denormal")  # values at which a model with weights need not stay finite
+# values at which a model with weights need not stay finite
+EXTREME = (*STRANGE, "scaled", "large", "big", "tiny", "huge", "denormal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +49,27 @@ class Bench:
 def judge(bench: Bench, plan: Plan, args: Call) -> Judged:
     """Return the outcome of one trial."""
     began = time.perf_counter()
+    judged = _judged(bench, plan, args)
+    return replace(judged, trial=replace(judged.trial, seconds=time.perf_counter() - began))
+
+
+def _judged(bench: Bench, plan: Plan, args: Call) -> Judged:
+    trial = Trial(plan.title, {**bench.sizes, **plan.sizes}, plan.values, plan.seed, "agree")
     want = bench.sides.eager(args)
     if isinstance(want, Fault):
-        return _judged(bench, plan, args, "eager-refused", began, fault=want, note=f"{want.type_name}: {_line(want.text)}")
+        note = f"{want.type_name}: {_line(want.text)}"
+        return Judged(plan, replace(trial, outcome="eager-refused", note=note), args, fault=want)
     got = bench.sides.run(args)
     if isinstance(got, Fault):
-        words = f"{got.type_name}: {_line(got.text)}"
-        refusal = Difference("", "refused", words, ratio=np.inf)
-        return _judged(bench, plan, args, "file-refused", began, (refusal,), want=want, fault=got, worst=np.inf)
-    return _compared(bench, plan, args, want, got, began)
-
-
-def _compared(bench: Bench, plan: Plan, args: Call, want: list[Array], got: list[Array], began: float) -> Judged:
+        refusal = Difference("", "refused", f"{got.type_name}: {_line(got.text)}", ratio=np.inf)
+        trial = replace(trial, outcome="file-refused", differences=(refusal,), worst=np.inf)
+        return Judged(plan, trial, args, want, fault=got)
     found, worst = differences(bench, want, got)
-    largest = _largest(want, got)
+    trial = replace(trial, differences=found, worst=worst, max_abs=_largest(want, got))
+    judged = Judged(plan, trial, args, want, got)
     if not found:
-        outcome: Outcome = "random" if any(bench.nature.random) else "agree"
-        return _judged(bench, plan, args, outcome, began, want=want, got=got, worst=worst, largest=largest)
-    outcome, note, strange = _weigh(bench, plan, args, want, got, found)
-    return _judged(bench, plan, args, outcome, began, found, want, got, worst=worst, largest=largest, note=note, strange=strange)
+        return replace(judged, trial=replace(trial, outcome="random")) if any(bench.nature.random) else judged
+    return _weigh(bench, judged)
 
 
 def differences(bench: Bench, want: Sequence[Array], got: Sequence[Array]) -> tuple[tuple[Difference, ...], float]:
@@ -85,24 +88,35 @@ def differences(bench: Bench, want: Sequence[Array], got: Sequence[Array]) -> tu
     return tuple(found), float(worst)
 
 
-def _weigh(
-    bench: Bench, plan: Plan, args: Call, want: list[Array], got: list[Array], found: tuple[Difference, ...]
-) -> tuple[Outcome, str, bool]:
-    """Return what a difference amounts to, with a word on why, and whether the input is one that the model need not take."""
-    if any(d.what in ("count", "shape", "dtype") for d in found):
-        return "differ", "", False
-    module = bench.sides.bound.module
-    if _only_padding(bench, args, want, got):
-        return "padding-only", "the outputs differ only at padded positions", False
+def _weigh(bench: Bench, judged: Judged) -> Judged:
+    """Return a trial whose outputs differ with what the difference amounts to."""
+    want, got, plan = list(judged.want), list(judged.got), judged.plan
+    if any(d.what in ("count", "shape", "dtype") for d in judged.trial.differences):
+        return _as(judged, "differ")
+    if _only_padding(bench, judged.args, want, got):
+        return _as(judged, "padding-only", "the outputs differ only at padded positions")
     if _unlike_only_beyond(bench, plan, want, got):
-        return "differ", "eager itself is not finite there", True
-    if not any(_blown(w, g) for w, g in zip(want, got, strict=True)) and ill_conditioned(
-        module, args, want, got, bench.nature.exact, bench.nature.rounds
-    ):
-        return "ill-conditioned", "the file is as near to a float64 run as eager is", False
-    if (note := _tie(bench, args, want, got)) is not None:
-        return "tie-order", note, bench.nature.learned or bench.nature.sorts_last or plan.values in STRANGE
-    return "differ", "", plan.values in STRANGE and _need_not_take(bench, plan, want, got)
+        return _as(judged, "differ", "eager itself is not finite there", strange=True)
+    if _rounding(bench, judged.args, want, got):
+        return _as(judged, "ill-conditioned", "the file is as near to a float64 run as eager is")
+    if (note := _tie(bench, judged.args, want, got)) is not None:
+        harmless = bench.nature.learned or bench.nature.sorts_last or plan.values in STRANGE
+        return _as(judged, "tie-order", note, strange=harmless)
+    return _as(judged, "differ", strange=plan.values in STRANGE and _need_not_take(bench, plan, want, got))
+
+
+def _as(judged: Judged, outcome: Outcome, note: str = "", *, strange: bool = False) -> Judged:
+    """Return the trial with its outcome; one that no model need pass agrees as far as anybody can ask."""
+    shown: Outcome = "agree" if strange and outcome == "differ" else outcome
+    return replace(judged, trial=replace(judged.trial, outcome=shown, note=note), strange=strange)
+
+
+def _rounding(bench: Bench, args: Call, want: list[Array], got: list[Array]) -> bool:
+    """Return whether rounding explains the difference; never where the file is NaN and eager is not."""
+    if any(_blown(w, g) for w, g in zip(want, got, strict=True)):
+        return False
+    kind = bench.nature
+    return ill_conditioned(bench.sides.bound.module, args, want, got, exact=kind.exact, rounds=kind.rounds)
 
 
 def _blown(want: Array, got: Array) -> bool:
@@ -121,20 +135,14 @@ def _need_not_take(bench: Bench, plan: Plan, want: Sequence[Array], got: Sequenc
     if plan.values == "nan":
         floats = [wide(w) for w in want if is_float(w)]
         return not floats or any(np.isnan(w).any() for w in floats)
-    if plan.only and _is_added_mask(bench, plan.only):
+    if plan.only in added_masks(bench.sides.bound):
         return False
-    return bench.nature.learned or bench.nature.attends or not any(_nan_only_in_file(w, g) for w, g in zip(want, got, strict=True))
+    plain = not bench.nature.learned and not bench.nature.attends
+    return not (plain and any(_nan_only_in_file(w, g) for w, g in zip(want, got, strict=True)))
 
 
 def _nan_only_in_file(want: Array, got: Array) -> bool:
     return is_float(want) and bool((~np.isnan(wide(want)) & np.isnan(wide(got))).any())
-
-
-def _is_added_mask(bench: Bench, name: str) -> bool:
-    bound = bench.sides.bound
-    example = next(a for s, a in zip(bound.signature.inputs, bound.args, strict=True) if s.name == name)
-    named = any(w in name.lower() for w in ("mask", "bias"))
-    return example.is_floating_point() and bool(example.isinf().any() or (named and example.dim() >= 2))
 
 
 def _only_padding(bench: Bench, args: Call, want: list[Array], got: list[Array]) -> bool:
@@ -160,7 +168,8 @@ def _unlike_only_beyond(bench: Bench, plan: Plan, want: list[Array], got: list[A
     """Return whether the sides differ only where eager is not finite, for values that a model with weights need not take."""
     if plan.values not in EXTREME or not bench.nature.learned:
         return False
-    return all(is_float(w) and not (wrong(w, g, bench.allowed) & np.isfinite(wide(w))).any() for w, g in zip(want, got, strict=True))
+    pairs = list(zip(want, got, strict=True))
+    return all(is_float(w) and not (wrong(w, g, bench.allowed) & np.isfinite(wide(w))).any() for w, g in pairs)
 
 
 def _tie(bench: Bench, args: Call, want: list[Array], got: list[Array]) -> str | None:
@@ -173,28 +182,6 @@ def _tie(bench: Bench, args: Call, want: list[Array], got: list[Array]) -> str |
         return None
     note = tied(notes)
     return None if note is None else f"equal keys come in another order at {note.location}"
-
-
-def _judged(
-    bench: Bench,
-    plan: Plan,
-    args: Call,
-    outcome: Outcome,
-    began: float,
-    found: tuple[Difference, ...] = (),
-    want: Sequence[Array] = (),
-    got: Sequence[Array] = (),
-    *,
-    fault: Fault | None = None,
-    worst: float = 0.0,
-    largest: float = 0.0,
-    note: str = "",
-    strange: bool = False,
-) -> Judged:
-    sizes = {**bench.sizes, **plan.sizes}
-    shown = outcome if not (strange and outcome == "differ") else "agree"
-    trial = Trial(plan.title, sizes, plan.values, plan.seed, shown, found, worst, largest, time.perf_counter() - began, note)
-    return Judged(plan, trial, args, want, got, fault, strange)
 
 
 def _largest(want: Sequence[Array], got: Sequence[Array]) -> float:

@@ -16,6 +16,7 @@ from torchferry.verify import source
 from torchferry.verify.fingerprint import Index
 from torchferry.verify.inside import Inside, opened
 from torchferry.verify.judge import Bench, Judged
+from torchferry.verify.oracle import same
 from torchferry.verify.provenance import place_of_node
 from torchferry.verify.tape import Note, Tape, record
 
@@ -40,7 +41,8 @@ def locate(bench: Bench, failing: Judged, conditions: Sequence[Guard]) -> Culpri
     with opened(bench.sides) as inside:
         if isinstance(inside, Fault):
             return _by_flow(right, wrong, failing, bench)
-        return _refused(bench, failing, inside, right, wrong) if failing.fault else _differing(bench, failing, inside, right, wrong)
+        look = _refused if failing.fault else _differing
+        return look(bench, failing, inside, right, wrong)
 
 
 def _broken_guard(failing: Judged, conditions: Sequence[Guard]) -> Guard | None:
@@ -62,9 +64,31 @@ def _differing(bench: Bench, failing: Judged, inside: Inside, right: Tape, wrong
                 return replace(found, cause="constant-dropped") if _dropped(before, right, n, names) else found
         if parting < max(len(right.notes), len(wrong.notes)):
             return _by_flow(right, wrong, failing, bench)
-    last = max((n for n, note in enumerate(wrong.notes) if _names(after, note)), default=-1)
-    note = wrong.notes[min(last + 1, len(wrong.notes) - 1)] if wrong.notes else None
-    return None if note is None else _at(note, inside, (), failing, bench)
+    return _after_the_last_match(bench, failing, inside, wrong, after)
+
+
+def _after_the_last_match(bench: Bench, failing: Judged, inside: Inside, wrong: Tape, after: Index) -> Culprit | None:
+    """Return the op after the last one whose value is in the file, among those whose values depend on the inputs."""
+    moving = _moving(bench, failing, wrong)
+    last = max((n for n in moving if _names(after, wrong.notes[n])), default=-1)
+    beyond = [n for n in moving if n > last]
+    if not beyond:
+        return None
+    return _at(wrong.notes[beyond[0]], inside, (), failing, bench)
+
+
+def _moving(bench: Bench, failing: Judged, wrong: Tape) -> list[int]:
+    """Return which ops give something else for other inputs; the others are constants and are found everywhere."""
+    bound = bench.sides.bound
+    try:
+        other = bound.vary(dict(failing.plan.sizes), "random", failing.plan.seed + 17)
+    except ValueError:
+        return list(range(len(wrong.notes)))
+    tape = record(eager.fresh(bound.module), other, keep=True, prefix=bound.prefix)
+    alike = _parting(wrong, tape)
+    notes = zip(wrong.notes[:alike], tape.notes[:alike], strict=True)
+    still = {n for n, (a, b) in enumerate(notes) if all(same(x, y) for x, y in zip(a.values, b.values, strict=True))}
+    return [n for n in range(len(wrong.notes)) if n not in still]
 
 
 def _dropped(before: Index, right: Tape, n: int, names: Sequence[str]) -> bool:

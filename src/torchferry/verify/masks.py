@@ -12,7 +12,9 @@ from torchferry.verify.arrays import Array
 MASK_WORDS = ("mask", "pad")
 
 
-def padding(signature: Signature, feeds: Mapping[str, Array], examples: Mapping[str, Array], roles: Mapping[str, str]) -> Array | None:
+def padding(
+    signature: Signature, feeds: Mapping[str, Array], examples: Mapping[str, Array], roles: Mapping[str, str]
+) -> Array | None:
     """Return where tokens are real, as booleans of (batch, length), or None when no input is a token mask."""
     for spec in signature.inputs:
         values = feeds.get(spec.name)

@@ -11,18 +11,24 @@ from torchferry.verify.tape import SORTING, Note
 from torchferry.verify.ties import sorts
 
 # ops whose result is the same number on every machine: exactly rounded, or no arithmetic at all
-_EXACT = frozenset(
-    "add sub mul div neg abs floor ceil round trunc fmod remainder floor_divide sign relu clamp clamp_min clamp_max maximum minimum "
-    "max min amax amin eq ne lt le gt ge where logical_and logical_or logical_not bitwise_and bitwise_or bitwise_not bitwise_xor "
-    "__rshift__ __lshift__ bitwise_right_shift bitwise_left_shift _to_copy to view _unsafe_view reshape expand permute transpose t "
-    "slice select index gather scatter index_select cat stack split chunk unbind unsqueeze squeeze clone copy_ detach arange full "
-    "full_like zeros ones zeros_like ones_like empty fill_ masked_fill sort topk argmax argmin argsort cumsum_int embedding flip roll "
-    "repeat constant_pad_nd lift_fresh lift_fresh_copy alias as_strided scalar_tensor rsub sqrt reciprocal isnan isinf nonzero tril "
-    "triu bucketize searchsorted add_ sub_ mul_ div_ _local_scalar_dense".split()
-)
-
-
-_STEPS = ("round", "quant", "floor", "ceil", "trunc", "bucketize", "searchsorted", "argmax", "argmin", "topk", "sort", "sign", "int8")
+_EXACT = frozenset((
+    "add", "sub", "mul", "div", "neg", "abs", "floor", "ceil", "round", "trunc", "fmod", "remainder", "floor_divide",
+    "sign", "relu", "clamp", "clamp_min", "clamp_max", "maximum", "minimum", "max", "min", "amax", "amin", "eq", "ne",
+    "lt", "le", "gt", "ge", "where", "logical_and", "logical_or", "logical_not", "bitwise_and", "bitwise_or",
+    "bitwise_not", "bitwise_xor", "__rshift__", "__lshift__", "bitwise_right_shift", "bitwise_left_shift", "_to_copy",
+    "to", "view", "_unsafe_view", "reshape", "expand", "permute", "transpose", "t", "slice", "select", "index",
+    "gather", "scatter", "index_select", "cat", "stack", "split", "chunk", "unbind", "unsqueeze", "squeeze", "clone",
+    "copy_", "detach", "arange", "full", "full_like", "zeros", "ones", "zeros_like", "ones_like", "empty", "fill_",
+    "masked_fill", "sort", "topk", "argmax", "argmin", "argsort", "embedding", "flip", "roll", "repeat",
+    "constant_pad_nd", "lift_fresh", "lift_fresh_copy", "alias", "as_strided", "scalar_tensor", "rsub", "sqrt",
+    "reciprocal", "isnan", "isinf", "nonzero", "tril", "triu", "bucketize", "searchsorted", "add_", "sub_", "mul_",
+    "div_", "_local_scalar_dense",
+))  # fmt: skip
+_VIEWS = ("view", "detach", "clone", "alias", "_to_copy", "squeeze", "unsqueeze", "select", "slice", "permute", "t")
+_STEPS = (
+    "round", "quant", "floor", "ceil", "trunc", "bucketize", "searchsorted", "argmax", "argmin", "topk", "sort",
+    "sign", "int8",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +50,13 @@ def nature(module: torch.nn.Module, notes: Sequence[Note], random: tuple[bool, .
     learned = any(p.numel() > 0 for p in module.parameters())
     exact = all(n.location.op in _EXACT for n in notes)
     rounds = any(word in n.op for n in notes for word in _STEPS)
-    return Nature(learned, exact, rounds, sorts(notes), _sorts_last(notes), any("attention" in n.op for n in notes), random, roles)
+    attends = any("attention" in n.op for n in notes)
+    return Nature(learned, exact, rounds, sorts(notes), _sorts_last(notes), attends, random, roles)
 
 
 def _sorts_last(notes: Sequence[Note]) -> bool:
     """Return whether nothing but a change of view or dtype follows the last op that sorts."""
     after = [n.location.op for n in notes]
-    while after and after[-1] in ("view", "detach", "clone", "alias", "_to_copy", "squeeze", "unsqueeze", "select", "slice", "permute", "t"):
+    while after and after[-1] in _VIEWS:
         after.pop()
     return bool(after) and after[-1] in SORTING

@@ -27,7 +27,9 @@ session = onnxruntime.InferenceSession("model.onnx", providers=["CPUExecutionPro
 for output, got in zip(session.get_outputs(), session.run(None, feeds)):
     want = data["out:" + output.name]  # what the PyTorch model gives
     same = want.shape == got.shape and np.allclose(want, got, rtol={rtol:.3g}, atol={atol:.3g}, equal_nan=True)
-    print(f"{{output.name}}: {{'agrees' if same else 'DIFFERS'}}  expected {{want.shape}} {{want.ravel()[:4]}}  got {{got.shape}} {{got.ravel()[:4]}}")
+    print(output.name, "agrees" if same else "DIFFERS")
+    print("  expected", want.shape, want.ravel()[:4])
+    print("  got     ", got.shape, got.ravel()[:4])
 '''
 
 

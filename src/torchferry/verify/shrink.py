@@ -37,7 +37,8 @@ def _simpler(bench: Bench, failing: Judged) -> list[Plan]:
     """Return plans that change less: without the unusual values, or with one size back at the example's."""
     plan = failing.plan
     plans = [replace(plan, values="random")] if plan.values != "random" and plan.sizes else []
-    return plans + [replace(plan, sizes={k: v for k, v in plan.sizes.items() if k != n}) for n in plan.sizes if len(plan.sizes) > 1]
+    fewer = [{k: v for k, v in plan.sizes.items() if k != n} for n in plan.sizes] if len(plan.sizes) > 1 else []
+    return plans + [replace(plan, sizes=sizes) for sizes in fewer]
 
 
 def _smaller(size: int, example: int) -> list[int]:

@@ -7,7 +7,6 @@ from functools import lru_cache
 from pathlib import Path
 
 
-
 @lru_cache(maxsize=64)
 def _tree(file: str) -> ast.Module | None:
     try:
@@ -34,9 +33,10 @@ def branch(file: str, one: int, other: int) -> tuple[int, str] | None:
         return None
     found: list[tuple[int, int, str]] = []
     for node in ast.walk(tree):
-        kind = "loop" if isinstance(node, ast.For | ast.While) else "branch" if isinstance(node, ast.If) else ""
-        if kind and any(_spans(node, line) and line != node.lineno for line in (one, other)):
-            found.append((_length(node), node.lineno, kind))
+        if isinstance(node, ast.For | ast.While | ast.If):
+            kind = "branch" if isinstance(node, ast.If) else "loop"
+            if any(_spans(node, line) and line != node.lineno for line in (one, other)):
+                found.append((_length(node), node.lineno, kind))
         if isinstance(node, ast.IfExp | ast.ListComp | ast.GeneratorExp) and any(_spans(node, line) for line in (one, other)):
             found.append((_length(node), node.lineno, "branch" if isinstance(node, ast.IfExp) else "loop"))
     if not found:
@@ -87,19 +87,27 @@ def attribute_line(file: str, name: str) -> int | None:
     """Return the line of a method, other than `__init__`, that writes `self.<name>`: by assignment or an in-place method."""
     tree = _tree(file)
     for function in ast.walk(tree) if tree is not None else ():
-        if not isinstance(function, ast.FunctionDef) or function.name == "__init__":
-            continue
-        for node in ast.walk(function):
-            if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Store):
-                return node.lineno
-            called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-            if called and (node.func.attr.endswith("_") or node.func.attr in ("append", "update", "extend", "pop")):
-                if any(isinstance(n, ast.Attribute) and n.attr == name for n in ast.walk(node.func.value)):
-                    return node.lineno
-            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-                if any(isinstance(n, ast.Attribute) and n.attr == name for n in ast.walk(node.value)):
-                    return node.lineno
+        if isinstance(function, ast.FunctionDef) and function.name != "__init__":
+            lines = [line for node in ast.walk(function) if (line := _writes(node, name))]
+            if lines:
+                return min(lines)
     return None
+
+
+def _writes(node: ast.AST, name: str) -> int | None:
+    """Return the line on which this node writes an attribute of that name, or None."""
+    if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Store):
+        return node.lineno
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        mutates = node.func.attr.endswith("_") or node.func.attr in ("append", "update", "extend", "pop")
+        return node.lineno if mutates and _mentions(node.func.value, name) else None
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and _mentions(node.value, name):
+        return node.lineno
+    return None
+
+
+def _mentions(node: ast.AST, name: str) -> bool:
+    return any(isinstance(n, ast.Attribute) and n.attr == name for n in ast.walk(node))
 
 
 def _function(tree: ast.Module, line: int) -> ast.FunctionDef | None:

@@ -20,7 +20,10 @@ from torchferry.verify.tape import record
 from torchferry.verify.tolerance import derive
 from torchferry.verify.trials import ESSENTIAL, cost, example_sizes, plans
 
-SHORTEST = 3.0  # seconds that trials may always take, if the essential ones are quick
+SHORTEST = 3.0  # seconds that trials may always take
+SMALL = 8 * 2**20  # bytes of weights below which trials are so cheap that only their number counts, not a busy machine
+SMALL_SECONDS = 60.0
+ENOUGH = 2  # failing trials after which a large model is not tried further
 LARGE = 256 * 2**20  # bytes of weights above which only the essential trials run unless a budget was asked for
 
 
@@ -36,10 +39,11 @@ def verify(case: Case) -> Step:
 
 def _verified(case: Case, sides: Sides) -> Step:
     bound: Bound = sides.bound
-    tape = record(eager.fresh(bound.module), bound.args, prefix=bound.prefix)
+    used = eager.fresh(bound.module)
+    tape = record(used, bound.args, prefix=bound.prefix)
     if tape.error is not None:
         return Step("verify", fault=Fault.of(tape.error))
-    habits = character(bound.module, _calls(bound))
+    habits = character(bound.module, used, tape.outputs, _calls(bound))
     kind = nature(bound.module, tape.notes, habits.random, bound.roles)
     bench = Bench(sides, derive(tape.notes), kind, example_sizes(bound))
     judged = tuple(_trials(case, bench))
@@ -64,7 +68,7 @@ def _trials(case: Case, bench: Bench) -> Iterator[Judged]:
     budget, began, done = case.job.budget, time.perf_counter(), 0
     limit = _seconds(case)
     captured = case.value("capture")
-    slowest = 0.0
+    slowest, failures, large = 0.0, 0, eager.weight_bytes(bench.sides.bound.module) > LARGE
     for plan in plans(bench.sides.bound, captured.guards if captured else (), budget.seed):
         spent = time.perf_counter() - began
         if done >= budget.trials or (done >= ESSENTIAL and spent > limit):
@@ -83,15 +87,19 @@ def _trials(case: Case, bench: Bench) -> Iterator[Judged]:
         done += 1
         tell(Event("tick", "verify", plan.title, found.trial.seconds, done, budget.trials))
         yield found
+        failures += found.trial.outcome in ("differ", "file-refused")
+        if large and failures >= ENOUGH:  # each costs seconds, and the point is made
+            return
 
 
 def _seconds(case: Case) -> float:
     """Return how long the trials may take: as asked, else about as long as the export took."""
     if case.job.budget.seconds is not None:
         return case.job.budget.seconds
-    if eager.weight_bytes(case.value("inputs").module) > LARGE:
+    weights = eager.weight_bytes(case.value("inputs").module)
+    if weights > LARGE:
         return 0.0
-    return max(SHORTEST, sum(s.seconds for s in case.steps))
+    return max(SMALL_SECONDS if weights < SMALL else SHORTEST, sum(s.seconds for s in case.steps))
 
 
 def _ranges(judged: tuple[Judged, ...], sizes: dict[str, int]) -> dict[str, tuple[int, int | None]]:

@@ -74,6 +74,7 @@ class _Recorder(TorchDispatchMode):
             return out
         results, taken = [[t for t in tensors if not t.is_nested] for tensors in (results, taken)]
         values = tuple(array(r).copy() for r in results if r.numel() <= MOST_VALUES) if self.keep else ()
+        keyed = self.keep and bool(taken) and _op(func) in SORTING
         dtypes = tuple(str(r.dtype).removeprefix("torch.") for r in results)
         self.tape.notes.append(
             Note(
@@ -85,7 +86,7 @@ class _Recorder(TorchDispatchMode):
                 bool(func._schema.is_mutable),
                 tuple(id(a) for a in taken),
                 torch.Tag.nondeterministic_seeded in func.tags,
-                array(taken[0]).copy() if self.keep and taken and _op(func) in SORTING and taken[0].numel() <= MOST_VALUES else None,
+                array(taken[0]).copy() if keyed and taken[0].numel() <= MOST_VALUES else None,
             )
         )
         return out
@@ -141,10 +142,12 @@ def _terms(op: str, taken: list[torch.Tensor], results: list[torch.Tensor]) -> i
     return 1
 
 
-_ADDING = (
-    "var std cumsum norm softmax logsumexp attention transformer lstm gru rnn cdist dist prod pool upsample interpolate fft trapz "
-    "scatter_add index_add scatter_reduce index_put grid_sampl bilinear einsum cov corr trace det inv solve svd eigh qr cholesky"
-).split()
+_ADDING = (  # words in the names of ops that add up numbers
+    "var", "std", "cumsum", "norm", "softmax", "logsumexp", "attention", "transformer", "lstm", "gru", "rnn", "cdist",
+    "dist", "prod", "pool", "upsample", "interpolate", "fft", "trapz", "scatter_add", "index_add", "scatter_reduce",
+    "index_put", "grid_sampl", "bilinear", "einsum", "cov", "corr", "trace", "det", "inv", "solve", "svd", "eigh",
+    "qr", "cholesky",
+)  # fmt: skip
 
 
 def _longest(tensor: torch.Tensor) -> int:

@@ -42,11 +42,11 @@ def same_keys(notes: Sequence[Note], want: Array, got: Array) -> bool:
 
 def _equal_at(keys: Array, want: Array, got: Array) -> bool:
     for axis in range(keys.ndim):
-        one, two = (v if v.ndim == keys.ndim else np.expand_dims(v, axis) for v in (want, got)) if axis <= want.ndim else (want, got)
+        whole = want.ndim == keys.ndim
+        one, two = (v if whole else np.expand_dims(v, min(axis, v.ndim)) for v in (want, got))
         if one.ndim != keys.ndim or min(one.min(), two.min()) < 0 or max(one.max(), two.max()) >= keys.shape[axis]:
             continue
-        others = [a for a in range(keys.ndim) if a != axis]
-        if all(one.shape[a] == keys.shape[a] for a in others):
-            if np.array_equal(np.take_along_axis(keys, one, axis), np.take_along_axis(keys, two, axis)):
-                return True
+        fits = all(one.shape[a] == keys.shape[a] for a in range(keys.ndim) if a != axis)
+        if fits and np.array_equal(np.take_along_axis(keys, one, axis), np.take_along_axis(keys, two, axis)):
+            return True
     return False

@@ -110,7 +110,9 @@ def _ordered(bound: Bound, guards: Sequence[Guard], seed: int) -> Iterator[Plan]
     moving = [d for d in bound.signature.dims if d.name in base]
     points = {d.name: candidates(d, base[d.name], landmarks(bound.module, guards)) for d in moving}
     yield from _guarded(base, points, guards, seed)
-    yield from _interleaved(_size_plans(base, points, seed), [Plan({}, v, seed + 1) for v in PLAUSIBLE])
+    added = [Plan({}, "-inf", seed + 1, only=n) for n in added_masks(bound)]
+    values = [Plan({}, v, seed + 1) for v in PLAUSIBLE]
+    yield from _interleaved(_size_plans(base, points, seed), [*values[:4], *added, *values[4:]])
     bigger = {d.name: p for d in moving if (p := next((c for c in points[d.name] if c > base[d.name]), None))}
     for values in PLAUSIBLE:  # a fault may need both another size and another kind of value
         yield Plan(bigger, values, seed + 2)
@@ -123,7 +125,8 @@ def _ordered(bound: Bound, guards: Sequence[Guard], seed: int) -> Iterator[Plan]
 
 def _one_by_one(bound: Bound, seed: int) -> Iterator[Plan]:
     """Yield trials in which one input alone is unusual: what two unusual ones hide, one shows."""
-    names = [s.name for s in bound.signature.inputs if bound.roles.get(s.name, "float") in ("float", "int", "ids", "mask", "bool")]
+    telling = ("float", "int", "ids", "mask", "bool")
+    names = [s.name for s in bound.signature.inputs if bound.roles.get(s.name, "float") in telling]
     for values in ALONE if len(names) > 1 else ():
         yield from (Plan({}, values, seed + 1, only=n) for n in names)
 
@@ -168,14 +171,16 @@ def _interleaved(sizes: Sequence[Plan], values: Sequence[Plan]) -> Iterator[Plan
 
 def candidates(dim: Dim, example: int, marks: Sequence[int]) -> list[int]:
     """Return the sizes worth trying for one dim, in order, within what the file promises."""
-    usual = [*([0] if dim.low == 0 else []), example + 1, 1, 2, 2 * example, example - 1, 3 * example + 1]  # an empty past is usual
+    empty = [0] if dim.low == 0 else []  # a cache starts empty
+    usual = [*empty, example + 1, 1, 2, 2 * example, example - 1, 3 * example + 1]
     ends = [dim.low] + ([dim.high] if dim.high is not None else [])
     near = [m + d for m in marks for d in (0, 1, -1) if m + d <= max(64, 8 * example)]
     step = max(1, dim.multiple_of)
     found: list[int] = []
     for size in [*usual[:-2], *near, *usual[-2:], *ends]:
         rounded = -(-size // step) * step
-        if rounded >= max(dim.low, 0) and (dim.high is None or rounded <= dim.high) and rounded != example and rounded not in found:
+        inside = max(dim.low, 0) <= rounded <= (rounded if dim.high is None else dim.high)
+        if inside and rounded != example and rounded not in found:
             found.append(rounded)
     return found
 
@@ -188,6 +193,16 @@ def example_sizes(bound: Bound) -> dict[str, int]:
             if isinstance(size, str) and bound.signature.dim(size) is not None:
                 sizes.setdefault(size, int(arg.shape[axis]))
     return sizes
+
+
+def added_masks(bound: Bound) -> list[str]:
+    """Return the float inputs that are added to attention scores, in which minus infinity means "do not look"."""
+    found = []
+    for spec, example in zip(bound.signature.inputs, bound.args, strict=True):
+        named = any(w in spec.name.lower() for w in ("mask", "bias"))
+        if example.is_floating_point() and (bool(example.isinf().any()) or (named and example.dim() >= 2)):
+            found.append(spec.name)
+    return found
 
 
 def cost(plan: Plan, args: Sequence[Any], bound: Bound) -> float:

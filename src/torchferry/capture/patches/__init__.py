@@ -9,7 +9,7 @@ from typing import Any
 
 from torch._dynamo import trace_rules
 
-from torchferry.capture.patches import distributions, dynamo_cache, export_flags, guard_origins, host_random, numbers, sized_functions, tensors_of_sizes
+from torchferry.capture.patches import distributions, dynamo_cache, export_flags, guard_origins, host_random, numbers, sized_functions, slices, tensors_of_sizes
 
 from torchferry.records import Finding
 
@@ -21,6 +21,7 @@ ALL: dict[str, Patch] = {
     "numbers": numbers.patch,
     "tensors-of-sizes": tensors_of_sizes.patch,
     "sized-functions": sized_functions.patch,
+    "slices": slices.patch,
     "dynamo-cache": dynamo_cache.patch,
     "distributions": distributions.patch,
 }

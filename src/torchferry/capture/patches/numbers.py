@@ -85,7 +85,7 @@ def _unary(plain: Callable[..., Any], symbolic: Callable[[Any], Any]) -> Callabl
     @functools.wraps(plain)
     def call(*args: Any, **kwargs: Any) -> Any:
         if args and isinstance(args[0], _SYMBOLS):
-            return symbolic(args[0])
+            return symbolic(*args)
         return plain(*args, **kwargs)
 
     return call
@@ -115,7 +115,14 @@ def _math() -> dict[str, Any]:
     table = {name: _unary(getattr(math, name), getattr(torch, f"_sym_{name}", None) or getattr(torch, f"sym_{name}"))
              for name in ("sqrt", "cos", "sin", "tan", "cosh", "sinh", "tanh", "acos", "asin", "atan")
              if hasattr(torch, f"_sym_{name}") or hasattr(torch, f"sym_{name}")}
-    return {**table, "log2": _unary(math.log2, torch._sym_log2)} if hasattr(torch, "_sym_log2") else table
+    logs = {"log2": torch._sym_log2, "log": _log, "log10": lambda n: _log(n) / math.log(10.0), "exp": lambda n: math.e ** torch.sym_float(n)}
+    return {**table, **{name: _unary(getattr(math, name), function) for name, function in logs.items()}}
+
+
+def _log(number: Any, base: Any = None) -> Any:
+    """The natural logarithm of a symbolic number, through the one logarithm that torch has for them."""
+    value = torch._sym_log2(torch.sym_float(number)) * 0.6931471805599453
+    return value if base is None else value / math.log(base)
 
 
 def _numpy() -> dict[str, Any]:
@@ -123,6 +130,8 @@ def _numpy() -> dict[str, Any]:
         "prod": _product(np.prod),
         "sum": _sum(np.sum),
         "sqrt": _unary(np.sqrt, torch._sym_sqrt),
+        "log": _unary(np.log, _log),
+        "log2": _unary(np.log2, torch._sym_log2),
         "ceil": _unary(np.ceil, lambda n: torch.sym_float(math.ceil(n))),
         "floor": _unary(np.floor, lambda n: torch.sym_float(math.floor(n))),
         "maximum": _extreme(np.maximum, torch.sym_max),

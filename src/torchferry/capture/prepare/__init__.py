@@ -16,14 +16,11 @@ from torchferry.capture.prepare import baked, dense, encoder, gradients, precisi
 from torchferry.capture.prepare.survey import survey
 from torchferry.records import Edit, Facts
 
-__all__ = ["apply", "prepared", "revise", "survey"]
+__all__ = ["PREFIX", "apply", "revise", "survey"]
 
 PREFIX = "prepare:"
 MODULES: dict[str, Callable[[nn.Module, tuple[Any, ...], Facts], nn.Module]] = {
     "quantised": quantised.prepare,
-    "quantized-layers": quantised.prepare,
-    "fake-quantized": quantised.prepare,
-    "sparse": dense.prepare,
     "dense": dense.prepare,
     "gradients": gradients.prepare,
     "encoder": encoder.prepare,
@@ -39,16 +36,11 @@ def apply(module: nn.Module, args: tuple[Any, ...], edits: Iterable[Edit]) -> nn
     """
     named = {edit.name.removeprefix(PREFIX): edit.params for edit in edits}
     if recurrent.is_needed(module):
-        module = recurrent.prepare(module, named.get("recurrent", {}))
+        module = recurrent.prepare(module)
     for name, params in named.items():
         if name in MODULES:
             module = MODULES[name](module, args, params)
     return module
-
-
-def prepared(module: nn.Module, edits: Iterable[Edit]) -> nn.Module:
-    """Return `apply` for edits that need no example."""
-    return apply(module, (), edits)
 
 
 def revise(program: Any, edits: Iterable[Edit]) -> Any:

@@ -21,6 +21,14 @@ def prepare(module: nn.Module, args: tuple[Any, ...], params: Facts) -> nn.Modul
     with torch.no_grad():
         for part in list(module.modules()):
             if is_parametrised(part):
-                for name in list(part.parametrizations):  # type: ignore[arg-type]
-                    parametrize.remove_parametrizations(part, name, leave_parametrized=True)
+                _bake(part)
     return module
+
+
+def _bake(part: nn.Module) -> None:
+    """Give a module back its own class. torch's remove_parametrizations would change the class that the original shares."""
+    weights = {name: getattr(part, name).detach().clone() for name in part.parametrizations}  # type: ignore[union-attr]
+    part.__class__ = type(part).__mro__[1]
+    del part._modules["parametrizations"]
+    for name, weight in weights.items():
+        part.register_parameter(name, nn.Parameter(weight, requires_grad=False))

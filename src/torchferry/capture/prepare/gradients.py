@@ -26,6 +26,9 @@ def prepare(module: nn.Module, args: tuple[Any, ...], params: Facts) -> nn.Modul
     with eager.untouched_rng():
         trace = make_fx(compute, core_aten_decompositions(), tracing_mode="symbolic", _allow_non_fake_inputs=True)
         graph = trace(*eager.clone(args))
+        if any(getattr(getattr(node.target, "_schema", None), "is_mutable", False) for node in graph.graph.nodes):
+            plain = torch.func.functionalize(graph, remove="mutations_and_views")
+            graph = make_fx(plain, core_aten_decompositions(), tracing_mode="symbolic", _allow_non_fake_inputs=True)(*eager.clone(args))
     return _of_graph(module, graph)
 
 

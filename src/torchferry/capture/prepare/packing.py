@@ -28,10 +28,10 @@ class _Batch:
 
 
 @contextmanager
-def packing(whole: bool) -> Iterator[None]:
-    """Let torch's packing functions keep the padded batch; `whole` promises that the longest sequence fills it."""
+def packing() -> Iterator[None]:
+    """Let torch's packing functions keep the padded batch, for as long as the block runs."""
     kept = rnn_utils._VF
-    rnn_utils._VF = _Functions(kept, whole)  # type: ignore[assignment]
+    rnn_utils._VF = _Functions(kept)  # type: ignore[assignment]
     try:
         yield
     finally:
@@ -41,8 +41,8 @@ def packing(whole: bool) -> Iterator[None]:
 class _Functions:
     """Stands for torch._VF in torch.nn.utils.rnn, which has no other use for it than these two."""
 
-    def __init__(self, others: Any, whole: bool) -> None:
-        self._others, self._whole = others, whole
+    def __init__(self, others: Any) -> None:
+        self._others = others
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._others, name)
@@ -51,12 +51,10 @@ class _Functions:
         padded = input.transpose(0, 1) if batch_first else input
         steps = torch.arange(padded.shape[0], device=padded.device)
         batch = _Batch(steps.unsqueeze(1) < lengths.unsqueeze(0), lengths)
-        sizes = batch.mask.sum(1)
-        if not self._whole:
-            longest = lengths.max().item()
-            torch._check(longest >= 1)
-            torch._check(longest <= padded.shape[0])
-            sizes = sizes[:longest]  # type: ignore[misc]
+        longest = lengths.max().item()
+        torch._check(longest >= 1)
+        torch._check(longest <= padded.shape[0])
+        sizes = batch.mask.sum(1)[:longest]  # type: ignore[misc]
         return _tagged(_packed(padded, batch.mask), (batch, padded)), _tagged(sizes, batch)
 
     def _pad_packed_sequence(

@@ -10,7 +10,6 @@ from torch.nn.utils.rnn import PackedSequence
 
 from torchferry.capture.prepare import packing
 from torchferry.capture.prepare.within import within
-from torchferry.records import Facts
 
 # torch keeps the gates in another order than ONNX: where each of ONNX's gates is found
 _GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN_TANH": (0,), "RNN_RELU": (0,)}
@@ -27,15 +26,12 @@ def _is_stock(part: nn.Module) -> bool:
     return stock and not (part.training and part.dropout)  # type: ignore[union-attr]
 
 
-def prepare(module: nn.Module, params: Facts) -> nn.Module:
-    """Return the module with its recurrent layers as ONNX operators that honour the lengths of packed sequences.
-
-    `whole` promises that the longest sequence of a packed batch is as long as the batch is.
-    """
+def prepare(module: nn.Module) -> nn.Module:
+    """Return the module with its recurrent layers as ONNX operators that honour the lengths of packed sequences."""
     for part in module.modules():
         if _is_stock(part):
             part.__class__ = type(type(part).__name__, (type(part),), {"forward": _forward})
-    return within(module, lambda: packing.packing(whole=bool(params.get("whole"))))
+    return within(module, packing.packing)
 
 
 def _forward(self: Any, input: Any, hx: Any = None) -> Any:

@@ -7,7 +7,7 @@ import copy
 from typing import Literal
 
 from torchferry.capture.rewrites import conditions, names, source
-from torchferry.capture.rewrites.blocks import Place, always_returns, contains, find
+from torchferry.capture.rewrites.blocks import Place, always_returns, contains, find, places
 from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
 
 How = Literal["cond", "where"]
@@ -48,7 +48,8 @@ def raises_first(statement: ast.stmt) -> bool:
 def rewrite(function: FunctionNode, line: int, how: How) -> None:
     """Rewrite the `if` on a line, and the chain of `elif` after it."""
     place = find(function, line, lambda s: isinstance(s, ast.If))
-    _rewrite_at(function, place, how, set())
+    scope, known = names.known_at(function, place.around, place.statement.lineno)
+    _rewrite_at(scope, place, how, known)
 
 
 def _rewrite_at(function: FunctionNode, place: Place, how: How, known: set[str]) -> None:
@@ -99,9 +100,13 @@ def _following(function: FunctionNode, place: Place) -> list[ast.stmt]:
     if place.loop is not None:
         raise CannotRewrite("it stands in a loop")
     rest = list(place.rest)
-    if place.around and not always_returns(rest):
-        raise CannotRewrite("what follows is spread over several blocks")
-    return rest
+    for outer in reversed(place.around):
+        if outer is function or always_returns(rest):
+            break
+        if not isinstance(outer, ast.If):
+            raise CannotRewrite("what follows is spread over several blocks")
+        rest += next(p.rest for p in places(function.body) if p.statement is outer)
+    return copy.deepcopy(rest)
 
 
 def _assignments(function: FunctionNode, place: Place, how: How, known: set[str]) -> None:
@@ -158,9 +163,11 @@ class _Owned(ast.NodeTransformer):
         return ast.copy_location(ast.Return(self._own(node.value)), node) if node.value is not None else node
 
     def _own(self, value: ast.expr) -> ast.expr:
-        if isinstance(value, ast.Tuple):
-            return ast.Tuple([self._own(v) for v in value.elts], ast.Load())
-        if isinstance(value, ast.Name):
+        if isinstance(value, ast.Tuple | ast.List):
+            return type(value)([self._own(v) for v in value.elts], ast.Load())
+        if isinstance(value, ast.Dict):
+            return ast.Dict(value.keys, [self._own(v) for v in value.values])
+        if isinstance(value, ast.Name | ast.Subscript | ast.Attribute) or (isinstance(value, ast.Call) and _is_view(value)):
             return ast.Call(ast.Attribute(value, "clone", ast.Load()), [], [])
         return value
 
@@ -169,6 +176,14 @@ class _Owned(ast.NodeTransformer):
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         return node
+
+
+_VIEWS = {"transpose", "view", "reshape", "permute", "squeeze", "unsqueeze", "flatten", "expand", "expand_as", "t", "narrow", "select", "contiguous", "to",
+          "float", "type_as", "detach", "view_as", "movedim", "swapaxes", "unflatten", "diagonal"}  # fmt: skip
+
+
+def _is_view(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr in _VIEWS
 
 
 def _own_results(statement: ast.stmt) -> ast.stmt:

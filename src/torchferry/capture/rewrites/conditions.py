@@ -64,9 +64,13 @@ def as_tensor(test: ast.expr) -> ast.expr:
     if isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute) and test.func.attr in _BOOLEAN_METHODS:
         return _torch("as_tensor", test) if test.func.attr in ("equal", "allclose", "is_nonzero") else test
     if isinstance(test, ast.Compare):
-        return _torch("as_tensor", _unitemed(test))
-    call = _torch("as_tensor", test)
-    return ast.Compare(call, [ast.NotEq()], [ast.Constant(0)])
+        return _single(_torch("as_tensor", _unitemed(test)))
+    return ast.Compare(_single(_torch("as_tensor", test)), [ast.NotEq()], [ast.Constant(0)])
+
+
+def _single(value: ast.expr) -> ast.expr:
+    # Python takes a tensor of one element for a condition, whatever its rank; a graph wants a scalar
+    return ast.Call(ast.Attribute(value, "reshape", ast.Load()), [ast.Tuple([], ast.Load())], [])
 
 
 def _unitemed(test: ast.Compare) -> ast.Compare:

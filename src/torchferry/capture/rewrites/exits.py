@@ -17,7 +17,7 @@ def rewrite(function: FunctionNode, line: int) -> None:
     if loop is None or place.block is not loop.body:
         raise CannotRewrite("it is not directly in a loop")
     kind = exit_kind(place.statement)
-    before = names.defined_before(function, loop.lineno)
+    _, before = names.known_at(function, place.around, loop.lineno)
     if kind is ast.Continue:
         _mask_rest(place, before)
     elif isinstance(loop, ast.While):

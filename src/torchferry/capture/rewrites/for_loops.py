@@ -11,8 +11,8 @@ from torchferry.capture.rewrites.blocks import Place, contains, find
 from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
 
 
-def rewrite(function: FunctionNode, line: int) -> None:
-    """Rewrite the `for` or the list comprehension on a line."""
+def rewrite(function: FunctionNode, line: int, like_first: bool = False) -> None:
+    """Rewrite the `for` or the list comprehension on a line; `like_first` gives a number that is carried the shape it grows to."""
     place = _as_statement(function, line)
     loop = place.statement
     assert isinstance(loop, ast.For)
@@ -22,14 +22,14 @@ def rewrite(function: FunctionNode, line: int) -> None:
     if contains(body, ast.Break, ast.Continue, ast.Return):
         raise CannotRewrite("it has exits of a kind that cannot be carried along")
     body = [_StepIndex(steps.index).visit(s) for s in body]
-    before = names.defined_before(function, loop.lineno)
-    after = names.live_after(function, place.block, place.index, place.loop is not None)
+    scope, before = names.known_at(function, place.around, loop.lineno)
+    after = names.live_after(scope, place.block, place.index, place.loop is not None)
     inside = [n for n in names.stored(body) if n != steps.index]
     carried = [n for n in inside if n in before and (n in after or n in names.loaded(body))]
     last = [n for n in inside if n not in before and n in after]
     items = {name: _StepIndex(steps.index).visit(copy.deepcopy(value)) for name, value in lists.items()}
     rest = _used_as_tensors(function, place, list(items))
-    place.replace([*_emit(loop.lineno, steps, body, carried, last, items), *rest], drop_rest=True)
+    place.replace([*_emit(loop.lineno, steps, body, carried, last, items, like_first), *rest], drop_rest=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +253,9 @@ class _Stacked(ast.NodeTransformer):
         return None
 
 
-def _emit(line: int, steps: _Steps, body: list[ast.stmt], carried: list[str], last: list[str], items: dict[str, ast.expr]) -> list[ast.stmt]:
+def _emit(
+    line: int, steps: _Steps, body: list[ast.stmt], carried: list[str], last: list[str], items: dict[str, ast.expr], like_first: bool
+) -> list[ast.stmt]:
     """Return the scan and what takes its results apart."""
     carry = carried or [f"nothing_{line}"]
     outputs = [*(f"torch.as_tensor({n})" for n in last), *(ast.unparse(v) for v in items.values())]
@@ -264,10 +266,16 @@ def _emit(line: int, steps: _Steps, body: list[ast.stmt], carried: list[str], la
     made = ", ".join(f"({o}).clone()" for o in outputs) or "torch.zeros(())"
     step.body += [*body, *_statements(f"return (({kept},), ({made},))")]
     first = ", ".join(f"torch.as_tensor({n}).clone()" for n in carry)
-    call = f"(({', '.join(carry)},), made_{line}) = torch._higher_order_ops.scan(body_{line}, ({first},), {steps.numbers}, dim=0)"
+    shaped = f"({first},)"
+    if like_first:
+        grown = f"(like_{line}, _) = body_{line}(({first},), {steps.numbers}[0])"
+        start += [ast.parse(grown).body[0]]
+        shaped = f"tuple(a.to(b.dtype).expand_as(b).clone() for a, b in zip(({first},), like_{line}))"
+    call = f"(({', '.join(carry)},), made_{line}) = torch._higher_order_ops.scan(body_{line}, {shaped}, {steps.numbers}, dim=0)"
     names_made = [*(f"{n} = made_{line}[{i}][-1]" for i, n in enumerate(last))]
     names_made += [f"{n} = made_{line}[{len(last) + i}]" for i, n in enumerate(items)]
-    return [*start, step, *ast.parse("\n".join([call, *names_made])).body]
+    begin, grow = (start[:-1], start[-1:]) if like_first else (start, [])
+    return [*begin, step, *grow, *ast.parse("\n".join([call, *names_made])).body]
 
 
 def _statements(code: str) -> list[ast.stmt]:

@@ -73,8 +73,8 @@ def _lines(code: CodeType) -> range:
 
 
 def needs_import(function: FunctionType) -> bool:
-    """Say whether the function's module does not know torch by its name."""
-    return getattr(function.__globals__.get("torch"), "__name__", "") != "torch"
+    """Say whether a function does not know torch by its name: not in its module, nor closed over."""
+    return "torch" not in function.__code__.co_freevars and getattr(function.__globals__.get("torch"), "__name__", "") != "torch"
 
 
 def with_import(node: source.FunctionNode) -> None:

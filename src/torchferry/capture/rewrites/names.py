@@ -37,6 +37,22 @@ def defined_before(function: FunctionNode, line: int) -> set[str]:
     return {a.arg for a in named} | set(stored(before))
 
 
+def known_at(function: FunctionNode, around: Sequence[ast.stmt], line: int) -> tuple[FunctionNode, set[str]]:
+    """Return the innermost function around a line, and the names that have a value there, its own and closed over."""
+    known: set[str] = set()
+    scope = function
+    for statement in around:
+        if isinstance(statement, ast.FunctionDef):
+            known |= defined_before(scope, statement.lineno)
+            scope = statement
+    return scope, known | defined_before(scope, line)
+
+
+def writes_in_place(nodes: Iterable[ast.AST]) -> bool:
+    """Say whether code writes into tensors that it was given."""
+    return any(True for _ in _spoiled(list(nodes)))  # type: ignore[arg-type]
+
+
 def live_after(function: FunctionNode, block: Sequence[ast.stmt], index: int, looped: bool) -> set[str]:
     """Return the names read after a statement; anywhere in the function, if a loop may come round to it again."""
     if looped:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from torchferry.capture.rewrites import branch, exits, for_loops, functions, lookup, source, while_loops
+from torchferry.capture.rewrites import branch, exits, for_loops, functions, lookup, names, source, while_loops
 from torchferry.capture.rewrites.blocks import find, places
 from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
 
@@ -44,6 +44,7 @@ REWRITES: dict[tuple[str, str], Callable[[FunctionNode, int], None]] = {
     ("exit", "drop"): _skip_check,
     ("while", "while_loop"): while_loops.rewrite,
     ("for", "scan"): for_loops.rewrite,
+    ("for", "scan-from-first"): lambda f, line: for_loops.rewrite(f, line, like_first=True),
     ("lookup", "all"): lookup.rewrite,
 }
 
@@ -70,16 +71,18 @@ def _suitable(function: FunctionNode, line: int) -> Iterator[tuple[str, str]]:
     elif isinstance(statement, ast.If):
         if place.loop is not None and _is_exit(statement):
             yield from (("exit", "mask"), ("exit", "drop")) if not isinstance(place.loop, ast.While) else (("while", "while_loop"),)
-        yield from (("branch", "cond"), ("branch", "where"))
+        ways = (("branch", "cond"), ("branch", "where"))
+        # torch's decompositions do not get along with writes inside a branch
+        yield from reversed(ways) if names.writes_in_place([statement]) else ways
     elif isinstance(statement, ast.While):
         yield "while", "while_loop"
     elif isinstance(statement, ast.For):
-        yield "for", "scan"
+        yield from (("for", "scan"), ("for", "scan-from-first"))
     kinds = {type(n) for n in ast.walk(statement)} if not hasattr(statement, "body") else set()
     if ast.IfExp in kinds:
         yield from (("ternary", "where"), ("ternary", "cond"))
     if kinds & {ast.ListComp, ast.GeneratorExp}:
-        yield "for", "scan"
+        yield from (("for", "scan"), ("for", "scan-from-first"))
     if ast.Subscript in kinds:
         yield "lookup", "all"
 

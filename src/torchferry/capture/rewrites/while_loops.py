@@ -15,12 +15,12 @@ def rewrite(function: FunctionNode, line: int) -> None:
     place = _loop_around(function, line)
     loop = place.statement
     assert isinstance(loop, ast.While)
-    before = names.defined_before(function, loop.lineno)
+    scope, before = names.known_at(function, place.around, loop.lineno)
     test, body, flag = _without_breaks(loop, before)
     if contains(body, ast.Break, ast.Continue, ast.Return):
         raise CannotRewrite("it has exits of a kind that cannot be carried along")
     body = names.functional(body)
-    after = names.live_after(function, place.block, place.index, place.loop is not None)
+    after = names.live_after(scope, place.block, place.index, place.loop is not None)
     set_inside = names.stored(body)
     lost = [n for n in set_inside if n not in before and n in after and n != flag]
     if lost:

@@ -28,6 +28,7 @@ class BranchOnSize(Rule):
     """
 
     code, stage = "CAP007", "capture"
+    explains = frozenset({"NUM002", "NUM003"})  # the wrong or missing answers at those sizes
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         for finding in case.findings("guard-narrows"):

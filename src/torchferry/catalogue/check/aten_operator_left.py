@@ -12,8 +12,8 @@ class AtenOperatorLeft(FindingRule):
     """An ATen operator of PyTorch was left in the file
 
     ## What happened
-    The exporter had no ONNX form for a PyTorch operator and left it as a call into PyTorch (`ONNX_ATEN_FALLBACK`). Only builds of the
-    runtime with PyTorch inside can run that.
+    The exporter had no ONNX form for a PyTorch operator and left it as a call into PyTorch (`ONNX_ATEN_FALLBACK`). Only
+    builds of the runtime with PyTorch inside can run that.
     ## Do instead
     Export again with `torchferry export`, or rewrite that operator in the model.
     ## Repair safety

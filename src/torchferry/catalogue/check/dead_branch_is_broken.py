@@ -12,8 +12,8 @@ class DeadBranchIsBroken(FindingRule):
     """A branch that is never taken keeps the file from opening
 
     ## What happened
-    The condition of an If is settled by constants and fixed sizes; the branch that never runs does not fit the shapes, and the runtime
-    checks it all the same. Scripted code with `if x.dim() == 3` makes such files.
+    The condition of an If is settled by constants and fixed sizes; the branch that never runs does not fit the shapes, and
+    the runtime checks it all the same. Scripted code with `if x.dim() == 3` makes such files.
     ## Do instead
     Trace or export the model instead of scripting it, so that the branch is not in the file.
     ## Repair safety
@@ -25,7 +25,10 @@ class DeadBranchIsBroken(FindingRule):
 
     def message(self, finding: Finding) -> str:
         taken = "then" if finding.facts["condition"] else "else"
-        return f"{at(finding)}: `{finding.facts['input']}` is always {finding.facts['condition']}, so only the {taken} branch runs, and the other one does not fit"
+        return (
+            f"{at(finding)}: `{finding.facts['input']}` is always {finding.facts['condition']}, "
+            f"so only the {taken} branch runs, and the other one does not fit"
+        )
 
     def help(self, finding: Finding) -> str:
         return "replace the If by the branch that runs"

@@ -12,7 +12,8 @@ class DeclaredTypeWrong(FindingRule):
     """A value is declared with a type that its node does not give
 
     ## What happened
-    The file says int32 of a value that, by the operator's definition, is int64 (ArgMax, Shape, ...). `onnx.checker` does not notice.
+    The file says int32 of a value that, by the operator's definition, is int64 (ArgMax, Shape, ...). `onnx.checker` does
+    not notice.
     ## Do instead
     Declare the real type, or put a Cast before the output.
     ## Repair safety

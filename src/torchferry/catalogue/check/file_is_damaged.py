@@ -10,10 +10,11 @@ class FileIsDamaged(FindingRule):
     """The file is cut short or damaged
 
     ## What happened
-    It begins as an ONNX model but does not go on as one: the download or copy broke off, the disk was full, or bytes were changed (a
-    transfer as text does that).
+    It begins as an ONNX model but does not go on as one: the download or copy broke off, the disk was full, or bytes were
+    changed (a transfer as text does that).
     ## Do instead
-    Fetch it again and compare size and checksum with the source. A model of more than 2 GB must keep its weights in a second file.
+    Fetch it again and compare size and checksum with the source. A model of more than 2 GB must keep its weights in a
+    second file.
     """
 
     code, severity = "CHK003", "error"
@@ -28,7 +29,10 @@ class FileIsDamaged(FindingRule):
             case "empty":
                 return f"`{name}` is empty: zero bytes"
             case "truncated" if facts.get("needs"):
-                return f"`{name}` is truncated: the graph (field 7 of the protobuf) needs {facts['needs']} bytes, the file has {facts['size']} bytes"
+                return (
+                    f"`{name}` is truncated: the graph (field 7 of the protobuf) needs {facts['needs']} "
+                    f"bytes, the file has {facts['size']} bytes"
+                )
             case "truncated":
                 return f"`{name}` is truncated"
             case "no-graph":

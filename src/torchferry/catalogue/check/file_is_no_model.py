@@ -10,11 +10,12 @@ class FileIsNoModel(FindingRule):
     """The file is not an ONNX model
 
     ## What happened
-    Something else bears the name: the pointer that git-lfs leaves in place of a large file, a web page that was downloaded instead of
-    the file behind it, a PyTorch checkpoint, safetensors, or another tool's model. ONNX Runtime says `Protobuf parsing failed` to all.
+    Something else bears the name: the pointer that git-lfs leaves in place of a large file, a web page that was downloaded
+    instead of the file behind it, a PyTorch checkpoint, safetensors, or another tool's model. ONNX Runtime says `Protobuf
+    parsing failed` to all.
     ## Do instead
-    Fetch the real file (`git lfs pull`, the download link of the file and not of its page), or convert the model: a checkpoint holds
-    weights only, `torchferry export` makes a model of them.
+    Fetch the real file (`git lfs pull`, the download link of the file and not of its page), or convert the model: a
+    checkpoint holds weights only, `torchferry export` makes a model of them.
     """
 
     code, severity = "CHK001", "error"

@@ -26,7 +26,10 @@ class InitializerOfWrongSize(FindingRule):
         if finding.kind == "initializer-type":
             return f"the initializer `{facts['tensor']}` has the element type {facts['type']}, which does not exist"
         dims = f"dims {facts['dims']} of {facts['type']} " if "dims" in facts else "dims "
-        return f"the initializer `{facts['tensor']}` has the wrong size: its {dims}need {facts['needs']} bytes, raw_data has {facts['has']}"
+        return (
+            f"the initializer `{facts['tensor']}` has the wrong size: its {dims}need {facts['needs']} "
+            f"bytes, raw_data has {facts['has']}"
+        )
 
     def help(self, finding: Finding) -> str:
         return "write the tensor again; which of dims and data is right cannot be told from the file"
@@ -36,7 +39,8 @@ def bad() -> Job:
     import onnx
 
     path = example_file(
-        '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) <float[3] w = {1, 2, 3}> { [add] y = Add (x, w) }'
+        '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) '
+        '<float[3] w = {1, 2, 3}> { [add] y = Add (x, w) }'
     )
     model = onnx.load(str(path))
     del model.graph.initializer[0].float_data[2:]

@@ -22,7 +22,10 @@ class InitializerStoredTwice(FindingRule):
         return not finding.facts["same"]
 
     def message(self, finding: Finding) -> str:
-        return f"{finding.facts['count']} initializers are named `{finding.facts['tensor']}` and hold different numbers; ONNX Runtime silently takes the last"
+        return (
+            f"{finding.facts['count']} initializers are named `{finding.facts['tensor']}` and "
+            "hold different numbers; ONNX Runtime silently takes the last"
+        )
 
     def help(self, finding: Finding) -> str:
         return "keep the one that is meant"
@@ -32,7 +35,8 @@ def bad() -> Job:
     import onnx
 
     path = example_file(
-        '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) <float[3] w = {1, 2, 3}, float[3] v = {4, 5, 6}> { [add] y = Add (x, w) }'
+        '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) '
+        '<float[3] w = {1, 2, 3}, float[3] v = {4, 5, 6}> { [add] y = Add (x, w) }'
     )
     model = onnx.load(str(path))
     model.graph.initializer[1].name = "w"

@@ -12,7 +12,8 @@ class InnerNameShadowsOuter(FindingRule):
     """A branch or loop body reuses the name of an outer value
 
     ## What happened
-    Inside the branches of an If or the body of a Loop all outer names are visible, so an inner value must not take one of them.
+    Inside the branches of an If or the body of a Loop all outer names are visible, so an inner value must not take one of
+    them.
     ## Do instead
     Rename the inner value.
     ## Repair safety
@@ -23,7 +24,10 @@ class InnerNameShadowsOuter(FindingRule):
     kinds = ("shadowed-name",)
 
     def message(self, finding: Finding) -> str:
-        return f"{at(finding)}: its subgraph `{finding.facts['subgraph']}` defines `{finding.facts['value']}`, which the graph around it defines too"
+        return (
+            f"{at(finding)}: its subgraph `{finding.facts['subgraph']}` defines `{finding.facts['value']}`, "
+            "which the graph around it defines too"
+        )
 
     def help(self, finding: Finding) -> str:
         return "rename the inner value"

@@ -12,8 +12,8 @@ class IrVersionTooNew(FindingRule):
     """The file's IR version is newer than the runtime reads
 
     ## What happened
-    Each file is stamped with the version of the file format. A newer `onnx` package stamps a version that an older runtime refuses,
-    though the graph may use nothing new.
+    Each file is stamped with the version of the file format. A newer `onnx` package stamps a version that an older runtime
+    refuses, though the graph may use nothing new.
     ## Do instead
     Save with a lower `ir_version`, or install a newer onnxruntime.
     ## Repair safety

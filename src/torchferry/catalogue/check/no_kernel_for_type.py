@@ -12,13 +12,15 @@ class NoKernelForType(FindingRule):
     """The runtime has no implementation of an operator for this type
 
     ## What happened
-    The operator is standard, but the runtime implements it for other element types only: many have float and not double, Resize has
-    int32 and not int64. The version in ONNX Runtime's message, `Conv(11)`, is that of the operator, not the model's opset.
+    The operator is standard, but the runtime implements it for other element types only: many have float and not double,
+    Resize has int32 and not int64. The version in ONNX Runtime's message, `Conv(11)`, is that of the operator, not the
+    model's opset.
     ## Do instead
     Compute in float32 where that is enough, or cast around this operator.
     ## Repair safety
-    Safe: a newer form of the operator is taken where it has the type; else the type is changed for this node alone and changed back
-    behind it (a double is computed as float there). bfloat16, which has few implementations, is computed in float throughout.
+    Safe: a newer form of the operator is taken where it has the type; else the type is changed for this node alone and
+    changed back behind it (a double is computed as float there). bfloat16, which has few implementations, is computed in
+    float throughout.
     """
 
     code, severity = "CHK014", "error"
@@ -48,15 +50,9 @@ class NoKernelForType(FindingRule):
         elif instead["how"] == "modernise":
             yield "write it as opset 7 has it", Edit("check", "modernise-old-forms", {"to": 7}), "safe"
         elif instead["how"] == "decompose":
-            nodes = [f.location.onnx_node for f in found if f.location and (f.facts["instead"] or {}).get("how") == "decompose"]
-            yield "write it out in operators that the runtime has", Edit("check", "decompose", {"nodes": nodes}), "safe"
-        else:
-            nodes = [
-                {"node": f.location.onnx_node, **f.facts["instead"]}
-                for f in found
-                if f.location and (f.facts["instead"] or {}).get("how") in ("cast", "attribute")
-            ]
-            yield f"compute it in {instead['to']}", Edit("check", "cast-around", {"nodes": nodes}), "safe"
+            around = [f for f in found if (f.facts["instead"] or {}).get("how") in ("cast", "attribute")]
+            entries = [{"node": f.location.onnx_node, **f.facts["instead"]} for f in around if f.location]
+            yield f"compute it in {instead['to']}", Edit("check", "cast-around", {"nodes": entries}), "safe"
 
 
 SAYS = {

@@ -23,7 +23,10 @@ class NodeNameUsedTwice(FindingRule):
     kinds = ("duplicate-node-name",)
 
     def message(self, finding: Finding) -> str:
-        return f"{finding.facts['count']} nodes are named `{finding.location.onnx_node if finding.location else ''}` ({', '.join(finding.facts['ops'])})"
+        return (
+            f"{finding.facts['count']} nodes are named `{finding.location.onnx_node if finding.location else ''}` "
+            f"({', '.join(finding.facts['ops'])})"
+        )
 
     def help(self, finding: Finding) -> str:
         return "give each node a name of its own"

@@ -12,13 +12,14 @@ class NodeNotInStampedOpset(FindingRule):
     """A node is not valid under the opset that the file is stamped with
 
     ## What happened
-    The file says opset 13, but a node is written as a later (or earlier) opset has it: another number of inputs, an attribute that became
-    an input, an operator that came later or was withdrawn. Tools that edit graphs leave such files behind.
+    The file says opset 13, but a node is written as a later (or earlier) opset has it: another number of inputs, an
+    attribute that became an input, an operator that came later or was withdrawn. Tools that edit graphs leave such files
+    behind.
     ## Do instead
     Stamp the opset that the nodes are written for, or write the node in the form of the stamped one.
     ## Repair safety
-    Safe where one opset fits every node and none of them means something else under it; the nearest is taken. Unsafe where a lower stamp
-    would change what, say, Softmax means.
+    Safe where one opset fits every node and none of them means something else under it; the nearest is taken. Unsafe where
+    a lower stamp would change what, say, Softmax means.
     """
 
     code, severity = "CHK010", "error"

@@ -12,12 +12,13 @@ class OperandTypesDiffer(FindingRule):
     """Operands that must be of one type are of different types
 
     ## What happened
-    An operator of ONNX does not convert types by itself as PyTorch does: an int64 factor beside float activations is an error.
+    An operator of ONNX does not convert types by itself as PyTorch does: an int64 factor beside float activations is an
+    error.
     ## Do instead
     Cast one of them, or store the constant in the activations' type.
     ## Repair safety
-    Safe: a constant is rewritten in the activations' type where it is the same number there; otherwise the operand that PyTorch would
-    convert is cast. Activations in half precision are never widened for a constant's sake.
+    Safe: a constant is rewritten in the activations' type where it is the same number there; otherwise the operand that
+    PyTorch would convert is cast. Activations in half precision are never widened for a constant's sake.
     """
 
     code, severity = "CHK015", "error"
@@ -40,7 +41,10 @@ class OperandTypesDiffer(FindingRule):
 
 
 def bad() -> Job:
-    text = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) <int64[1] two = {2}> { [scale] y = Mul (x, two) }'
+    text = (
+        '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) <int64[1] '
+        "two = {2}> { [scale] y = Mul (x, two) }"
+    )
     return Job(onnx=example_file(text))
 
 

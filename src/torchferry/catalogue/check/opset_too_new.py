@@ -12,13 +12,13 @@ class OpsetTooNew(FindingRule):
     """The file's opset is newer than the runtime knows
 
     ## What happened
-    The file is stamped with a version of the operator set that the runtime does not have yet. `onnx.helper.make_model` stamps the newest
-    one that the `onnx` package knows, which is often ahead of every runtime.
+    The file is stamped with a version of the operator set that the runtime does not have yet. `onnx.helper.make_model`
+    stamps the newest one that the `onnx` package knows, which is often ahead of every runtime.
     ## Do instead
     Export for a lower opset, or install a newer onnxruntime.
     ## Repair safety
-    Safe: where none of the operators in use changed only the stamp is lowered; others are rewritten by onnx's version converter, and the
-    result is opened, run, and compared where both run.
+    Safe: where none of the operators in use changed only the stamp is lowered; others are rewritten by onnx's version
+    converter, and the result is opened, run, and compared where both run.
     """
 
     code, severity = "CHK008", "error"
@@ -28,7 +28,10 @@ class OpsetTooNew(FindingRule):
         facts = finding.facts
         domain = facts.get("domain") or "ai.onnx"
         changed = f"; of its operators {listed(facts['changed'])} changed since" if facts["changed"] else ""
-        return f"the file has opset_import {domain} = {facts['opset']}, {facts['target']} knows opset {facts['most']} at most{changed}"
+        return (
+            f"the file has opset_import {domain} = {facts['opset']}, {facts['target']} knows "
+            f"opset {facts['most']} at most{changed}"
+        )
 
     def help(self, finding: Finding) -> str:
         return f"export with opset_version={finding.facts['most']} or lower, or use a newer onnxruntime"

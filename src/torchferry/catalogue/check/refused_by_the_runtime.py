@@ -10,7 +10,8 @@ class RefusedByTheRuntime(FindingRule):
     """The runtime refuses to open the file
 
     ## What happened
-    ONNX Runtime found something wrong for which torchferry has no diagnosis of its own. Its words are given, with the place they name.
+    ONNX Runtime found something wrong for which torchferry has no diagnosis of its own. Its words are given, with the place
+    they name.
     ## Do instead
     Look at the node or tensor named; please report the file, so that it gets a diagnosis.
     """
@@ -34,6 +35,5 @@ def bad() -> Job:
 
 
 def good() -> Job:
-    text = """<ir_version: 8, opset_import: ["": 18]> g (float[1, 1, 4, 4] x) => (float[1, 1, 8, 8] y) <float[4] s = {1, 1, 2, 2}>
-        { [up] y = Resize <mode = "bogus"> (x, , s) }"""
+    text = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) { y = Relu (x) }'
     return Job(onnx=example_file(text))

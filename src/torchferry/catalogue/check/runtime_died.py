@@ -10,7 +10,8 @@ class RuntimeDied(FindingRule):
     """The runtime crashed or hung on the file
 
     ## What happened
-    The file was opened in a process of its own, which was ended by the runtime (a crash) or gave no answer within the time limit.
+    The file was opened in a process of its own, which was ended by the runtime (a crash) or gave no answer within the time
+    limit.
     ## Do instead
     Treat the file as hostile or damaged; do not open it in a process that matters. Please report it to onnxruntime.
     """
@@ -28,7 +29,8 @@ class RuntimeDied(FindingRule):
 def bad() -> Job:
     from torchferry.records import Budget
 
-    text = """<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y) <int64 n = {9000000000000000000}, bool c = {1}> {
+    text = """<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y)
+        <int64 n = {9000000000000000000}, bool c = {1}> {
         [endless] y = Loop (n, c, x) <body = b (int64 i, bool k, float[3] a) => (bool k2, float[3] a2)
             { k2 = Identity (k) a2 = Sin (a) }> }"""
     return Job(onnx=example_file(text), budget=Budget(time_limit=3))

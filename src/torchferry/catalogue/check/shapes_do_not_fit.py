@@ -12,11 +12,13 @@ class ShapesDoNotFit(FindingRule):
     """Shapes that are fixed in the file cannot go together
 
     ## What happened
-    The sizes of weights and values contradict each other, whatever is fed: weights of another checkpoint, a transposed matrix, an edit.
+    The sizes of weights and values contradict each other, whatever is fed: weights of another checkpoint, a transposed
+    matrix, an edit.
     ## Do instead
     Take weights and graph from the same export.
     ## Repair safety
-    Safe: offered for a Gemm only, where operands, bias and declared output agree in just one way: with one of them transposed.
+    Safe: offered for a Gemm only, where operands, bias and declared output agree in just one way: with one of them
+    transposed.
     """
 
     code, severity = "CHK019", "error"
@@ -44,7 +46,10 @@ class ShapesDoNotFit(FindingRule):
 
 
 def bad() -> Job:
-    text = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 2] y) <float[2, 3] w = {1, 2, 3, 4, 5, 6}, float[2] b = {0, 0}> { [fc] y = Gemm (x, w, b) }'
+    text = (
+        '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 2] y) <float[2, '
+        "3] w = {1, 2, 3, 4, 5, 6}, float[2] b = {0, 0}> { [fc] y = Gemm (x, w, b) }"
+    )
     return Job(onnx=example_file(text))
 
 

@@ -12,11 +12,13 @@ class TypeNotTakenByOperator(FindingRule):
     """A value is of a type that the operator does not take
 
     ## What happened
-    The condition of a Where must be bool, the shape of a Reshape int64, and so on. PyTorch converts such values by itself, ONNX does not.
+    The condition of a Where must be bool, the shape of a Reshape int64, and so on. PyTorch converts such values by itself,
+    ONNX does not.
     ## Do instead
     Put a Cast before the operator.
     ## Repair safety
-    Safe where nothing is lost by the cast (anything to bool, integers to wider integers or floats). Unsafe where floats become integers.
+    Safe where nothing is lost by the cast (anything to bool, integers to wider integers or floats). Unsafe where floats
+    become integers.
     """
 
     code, severity = "CHK016", "error"
@@ -24,7 +26,10 @@ class TypeNotTakenByOperator(FindingRule):
 
     def message(self, finding: Finding) -> str:
         facts = finding.facts
-        return f"{at(finding)}: its input `{facts['value']}` ({facts['parameter']}) is {facts['type']}, the operator takes {', '.join(facts['allowed'][:6])}"
+        return (
+            f"{at(finding)}: its input `{facts['value']}` ({facts['parameter']}) is {facts['type']}, "
+            f"the operator takes {', '.join(facts['allowed'][:6])}"
+        )
 
     def help(self, finding: Finding) -> str:
         return f"cast `{finding.facts['value']}` to {finding.facts['to'] or 'a type that it takes'} first"
@@ -41,7 +46,10 @@ class TypeNotTakenByOperator(FindingRule):
 
 
 def bad() -> Job:
-    text = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x, float[N, 3] keep) => (float[N, 3] y)  { [choose] y = Where (keep, x, x) }'
+    text = (
+        '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x, float[N, 3] keep) => (float[N, '
+        "3] y)  { [choose] y = Where (keep, x, x) }"
+    )
     return Job(onnx=example_file(text))
 
 

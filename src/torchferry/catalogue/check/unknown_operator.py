@@ -10,11 +10,11 @@ class UnknownOperator(FindingRule):
     """An operator is known neither to ONNX, nor to the runtime, nor to the file
 
     ## What happened
-    The node belongs to a custom domain. Its meaning is in a library that registers the operator, or in a function (a FunctionProto in
-    `model.functions`) that got lost when a tool rewrote the file.
+    The node belongs to a custom domain. Its meaning is in a library that registers the operator, or in a function (a
+    FunctionProto in `model.functions`) that got lost when a tool rewrote the file.
     ## Do instead
-    Register the custom operators' library with the session (`SessionOptions.register_custom_ops_library`), or take the file that still
-    has its functions.
+    Register the custom operators' library with the session (`SessionOptions.register_custom_ops_library`), or take the file
+    that still has its functions.
     """
 
     code, severity = "CHK012", "error"
@@ -23,7 +23,10 @@ class UnknownOperator(FindingRule):
     def message(self, finding: Finding) -> str:
         facts = finding.facts
         name = f"{facts['domain']}::{facts['op']}" if facts["domain"] else facts["op"]
-        return f"{at(finding)} calls `{name}`, which is no operator of ONNX or of the runtime, and the file has no FunctionProto for it"
+        return (
+            f"{at(finding)} calls `{name}`, which is no operator of ONNX or of the runtime, and "
+            "the file has no FunctionProto for it"
+        )
 
     def help(self, finding: Finding) -> str:
         facts = finding.facts
@@ -32,7 +35,10 @@ class UnknownOperator(FindingRule):
 
 
 def bad() -> Job:
-    text = '<ir_version: 8, opset_import: ["": 18, "pkg.custom": 1]> g (float[N, 3] x) => (float[N, 3] y) { y = pkg.custom.Swish (x) }'
+    text = (
+        '<ir_version: 8, opset_import: ["": 18, "pkg.custom": 1]> g (float[N, 3] x) => (float[N, '
+        "3] y) { y = pkg.custom.Swish (x) }"
+    )
     return Job(onnx=example_file(text))
 
 

@@ -12,7 +12,8 @@ class UnusedImportRefused(FindingRule):
     """The file imports operators that it does not use and the runtime does not know
 
     ## What happened
-    `opset_import` names a domain, or a version of one, that the runtime refuses. No node uses it: the entry was left behind by a tool.
+    `opset_import` names a domain, or a version of one, that the runtime refuses. No node uses it: the entry was left behind
+    by a tool.
     ## Do instead
     Remove the entry from `model.opset_import`.
     ## Repair safety
@@ -23,7 +24,10 @@ class UnusedImportRefused(FindingRule):
     kinds = ("unused-import",)
 
     def message(self, finding: Finding) -> str:
-        return f"opset_import names `{finding.facts['domain']}` {finding.facts['version']}, which no node uses and the runtime does not take"
+        return (
+            f"opset_import names `{finding.facts['domain']}` {finding.facts['version']}, which "
+            "no node uses and the runtime does not take"
+        )
 
     def help(self, finding: Finding) -> str:
         return "remove the entry"

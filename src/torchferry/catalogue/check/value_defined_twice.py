@@ -39,7 +39,8 @@ def bad() -> Job:
     import onnx
 
     path = example_file(
-        '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y)  { [a] h = Relu (x) [b] t = Relu (x) [c] y = Tanh (h) }'
+        '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) '
+        '{ [a] h = Relu (x) [b] t = Relu (x) [c] y = Tanh (h) }'
     )
     model = onnx.load(str(path))
     model.graph.node[1].output[0] = "h"

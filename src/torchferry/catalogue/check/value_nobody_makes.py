@@ -10,7 +10,8 @@ class ValueNobodyMakes(FindingRule):
     """A node reads a value that nothing makes
 
     ## What happened
-    The name is no input, no initializer and no node's output: a weight was dropped, or a name misspelt, when the file was edited.
+    The name is no input, no initializer and no node's output: a weight was dropped, or a name misspelt, when the file was
+    edited.
     ## Do instead
     Take the file as it was before the edit, or add what is missing.
     """
@@ -19,7 +20,10 @@ class ValueNobodyMakes(FindingRule):
     kinds = ("dangling-input",)
 
     def message(self, finding: Finding) -> str:
-        return f"{at(finding)} reads `{finding.facts['value']}`, which is no input, initializer or output of a node{finding.facts['hint']}"
+        return (
+            f"{at(finding)} reads `{finding.facts['value']}`, which is no input, initializer "
+            f"or output of a node{finding.facts['hint']}"
+        )
 
     def help(self, finding: Finding) -> str:
         return "add the missing weight or input, or correct the name"

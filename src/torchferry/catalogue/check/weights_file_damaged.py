@@ -12,8 +12,8 @@ class WeightsFileDamaged(FindingRule):
     """The file that holds the weights is cut short, or a git-lfs pointer
 
     ## What happened
-    The weights file is smaller than the model needs; or it is the text that git-lfs leaves in place of a large file. ONNX Runtime loads
-    that text as weights, without a word, when it is long enough.
+    The weights file is smaller than the model needs; or it is the text that git-lfs leaves in place of a large file. ONNX
+    Runtime loads that text as weights, without a word, when it is long enough.
     ## Do instead
     Fetch the weights file again (`git lfs pull`).
     """
@@ -27,8 +27,14 @@ class WeightsFileDamaged(FindingRule):
     def message(self, finding: Finding) -> str:
         facts = finding.facts
         if finding.kind == "external-data-pointer":
-            return f"`{facts['data']}`, which should hold the weights {listed(facts['tensors'])}, is a git-lfs pointer: its text would be read as weights"
-        return f"`{facts['data']}` is truncated: it has {facts['size']} bytes, the weights {listed(facts['short'])} need {facts['needs']}"
+            return (
+                f"`{facts['data']}`, which should hold the weights {listed(facts['tensors'])}, "
+                "is a git-lfs pointer: its text would be read as weights"
+            )
+        return (
+            f"`{facts['data']}` is truncated: it has {facts['size']} bytes, the weights {listed(facts['short'])} "
+            f"need {facts['needs']}"
+        )
 
     def help(self, finding: Finding) -> str:
         if finding.kind == "external-data-pointer":

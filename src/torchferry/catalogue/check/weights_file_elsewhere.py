@@ -13,8 +13,8 @@ class WeightsFileElsewhere(FindingRule):
     """The model looks for its weights in the wrong place
 
     ## What happened
-    The path of the weights file in the model is absolute, written for Windows, leads out of the model's folder, or names a file that is
-    there under another name. ONNX Runtime reads weights only from the model's own folder.
+    The path of the weights file in the model is absolute, written for Windows, leads out of the model's folder, or names a
+    file that is there under another name. ONNX Runtime reads weights only from the model's own folder.
     ## Do instead
     Write the plain file name into the model (`external_data` of each tensor), or rename the weights file.
     ## Repair safety
@@ -32,7 +32,10 @@ class WeightsFileElsewhere(FindingRule):
     def help(self, finding: Finding) -> str:
         if finding.facts["found"]:
             return f"`{finding.facts['found']}` beside the model is the file: write that name into the model"
-        return f"put the weights file ({finding.facts['needs']} bytes or more) beside the model and write its plain name into the model"
+        return (
+            f"put the weights file ({finding.facts['needs']} bytes or more) beside the model "
+            "and write its plain name into the model"
+        )
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
         moves = {f.facts["data"]: f.facts["found"] for f in self.found(case) if f.facts["found"]}

@@ -22,7 +22,10 @@ class WeightsFileMissing(FindingRule):
 
     def message(self, finding: Finding) -> str:
         facts = finding.facts
-        return f"the weights {listed(facts['tensors'])} are kept in `{facts['data']}`, which does not exist (at least {facts['needs']} bytes)"
+        return (
+            f"the weights {listed(facts['tensors'])} are kept in `{facts['data']}`, which does "
+            f"not exist (at least {facts['needs']} bytes)"
+        )
 
     def help(self, finding: Finding) -> str:
         return f"copy `{finding.facts['data']}` next to the model; it is written together with it"

@@ -40,7 +40,11 @@ class ArgumentBoundToWrongParameter(Rule):
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
         for finding in case.findings("misbound-argument"):
             names = list(finding.facts["names"])
-            yield Repair(self.code, f"the arguments are passed by name: {', '.join(names)}", Edit("inputs", "bind-by-name", {"names": names}))
+            yield Repair(
+                self.code,
+                f"the arguments are passed by name: {', '.join(names)}",
+                Edit("inputs", "bind-by-name", {"names": names}),
+            )
 
 
 def bad() -> Job:

@@ -25,8 +25,12 @@ class ArgumentFixedInFile(Rule):
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         for finding in case.findings("argument-fixed"):
             facts = finding.facts
-            hint = "pass `examples=` with other values to make it an input" if facts["number"] else "export one file for each value"
-            yield Diagnosis(self.code, f"`{facts['argument']}={facts['value']}` is fixed in the file", hint, finding.location or Location())
+            hint = (
+                "pass `examples=` with other values to make it an input" if facts["number"] else "export one file for each value"
+            )
+            yield Diagnosis(
+                self.code, f"`{facts['argument']}={facts['value']}` is fixed in the file", hint, finding.location or Location()
+            )
 
 
 def bad() -> Job:

@@ -25,7 +25,9 @@ class ComplexOutputAsPairs(Rule):
         for finding in case.findings("complex-output"):
             name = finding.facts["output"]
             words = f"`{name}` is complex; the file gives it with a last axis of 2, real and imaginary part"
-            yield Diagnosis(self.code, words, f"`{name}[..., 0] + 1j * {name}[..., 1]` puts it together again", finding.location or Location())
+            yield Diagnosis(
+                self.code, words, f"`{name}[..., 0] + 1j * {name}[..., 1]` puts it together again", finding.location or Location()
+            )
 
 
 def bad() -> Job:

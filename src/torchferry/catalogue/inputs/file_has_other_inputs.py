@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from torchferry.catalogue.rule import Rule
 from torchferry.records import Case, Diagnosis, Job
@@ -46,9 +47,8 @@ def good() -> Job:
     return Job(torch.nn.ReLU(), (torch.rand(2, 4),), onnx=_relu([2, 4]))
 
 
-def _relu(shape):  # type: ignore[no-untyped-def]
+def _relu(shape: list[int]) -> Path:
     import tempfile
-    from pathlib import Path
 
     import onnx
 

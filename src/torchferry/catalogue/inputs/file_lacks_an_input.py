@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from torchferry.catalogue.rule import Rule
 from torchferry.records import Case, Diagnosis, Job, Location
@@ -25,7 +26,9 @@ class FileLacksAnInput(Rule):
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         for finding in case.findings("file-lacks-input"):
             name = finding.facts["input"]
-            yield Diagnosis(self.code, f"the file has no input for the argument `{name}`", "", finding.location or Location(input_name=name))
+            yield Diagnosis(
+                self.code, f"the file has no input for the argument `{name}`", "", finding.location or Location(input_name=name)
+            )
 
 
 def bad() -> Job:
@@ -50,9 +53,8 @@ def good() -> Job:
     return Job(Model(), (torch.rand(2, 4),), onnx=_relu())
 
 
-def _relu():  # type: ignore[no-untyped-def]
+def _relu() -> Path:
     import tempfile
-    from pathlib import Path
 
     import onnx
 

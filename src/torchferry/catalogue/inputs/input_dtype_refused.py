@@ -34,7 +34,9 @@ class InputDtypeRefused(Rule):
         yield Diagnosis(
             self.code,
             f"{named}, but the model wants {wanted}",
-            f"pass `{first}.{'long' if wanted == 'int64' else 'to(torch.' + wanted + ')' }`".replace(".long`", ".long()`") if first else "",
+            f"pass `{first}.{'long' if wanted == 'int64' else 'to(torch.' + wanted + ')'}`".replace(".long`", ".long()`")
+            if first
+            else "",
             Location(place.file, place.line, input_name=first),
             (f"{fault.type_name}: {clues.first_line(fault)}",),
         )

@@ -27,7 +27,8 @@ class NoTensorInput(Rule):
             facts = finding.facts
             yield Diagnosis(
                 self.code,
-                f"`{facts['argument']}` holds no tensor ({facts['type']} {facts['value']}), and nothing else does: the file would have no inputs",
+                f"`{facts['argument']}` holds no tensor ({facts['type']} {facts['value']}), and nothing else does: "
+                "the file would have no inputs",
                 "let `forward` take token ids (tensors) and keep the step that makes them outside of the model",
                 finding.location or Location(),
                 (f"used here: {facts['code']}",) if facts["code"] else (),

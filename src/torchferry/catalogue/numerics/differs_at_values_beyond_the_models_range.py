@@ -28,7 +28,7 @@ class DiffersAtValuesBeyondTheModelsRange(Rule):
             yield diagnosis(
                 self.code,
                 finding,
-                f"{output(facts)} differs for values of the kind `{facts['values']}`, where the model itself is not finite: {facts['words']}",
+                f"{output(facts)} differs for `{facts['values']}` values, where the model is not finite: {facts['words']}",
                 "nothing to do unless such inputs occur",
             )
 

@@ -30,7 +30,8 @@ class FileComputesSomethingElse(Rule):
             facts = finding.facts
             if facts.get("cause") in ("branch-frozen", "constant-dropped") or facts.get("what") == "count":
                 continue
-            told = f"with values of the kind `{facts['values']}`" if facts["values"] not in ("example", "random", "given") else "here"
+            ordinary = facts["values"] in ("example", "random", "given")
+            told = "here" if ordinary else f"with values of the kind `{facts['values']}`"
             place = f" from `{facts['code']}` on" if facts.get("code") else ""
             yield diagnosis(
                 self.code,

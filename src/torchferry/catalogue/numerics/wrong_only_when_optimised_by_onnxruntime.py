@@ -42,11 +42,10 @@ def bad() -> Job:
     from pathlib import Path
 
     import torch
-    import torch.nn.functional as F
 
     class Pool(torch.nn.Module):
         def forward(self, x):
-            return F.max_pool2d(F.pad(x, (1, 1, 1, 1)), 3)
+            return torch.max_pool2d(torch.nn.functional.pad(x, (1, 1, 1, 1)), 3)
 
     path = Path(tempfile.mkdtemp()) / "pool.onnx"
     example = (torch.rand(1, 1, 7, 7),)
@@ -59,11 +58,10 @@ def good() -> Job:
     from pathlib import Path
 
     import torch
-    import torch.nn.functional as F
 
     class Pool(torch.nn.Module):
         def forward(self, x):
-            return F.max_pool2d(F.relu(x), 3, padding=1)
+            return torch.max_pool2d(torch.relu(x), 3, padding=1)
 
     path = Path(tempfile.mkdtemp()) / "pool.onnx"
     example = (torch.rand(1, 1, 7, 7),)

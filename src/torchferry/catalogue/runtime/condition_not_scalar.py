@@ -19,7 +19,10 @@ class ConditionNotScalar(FindingRule):
     kinds = ("condition-not-scalar",)
 
     def message(self, finding: Finding) -> str:
-        return f"{at(finding)}: its condition `{finding.facts['condition']}` has the shape {finding.facts['shape']}, it must have exactly one element"
+        return (
+            f"{at(finding)}: its condition `{finding.facts['condition']}` has the shape {finding.facts['shape']}, "
+            "it must have exactly one element"
+        )
 
     def help(self, finding: Finding) -> str:
         return (
@@ -42,4 +45,5 @@ def good() -> Job:
 
 
 TEXT = """<ir_version: 8, opset_import: ["": 18]> g (float[3] x, bool[K] c) => (float[3] y) {
-    [choice] y = If (c) <then_branch = a () => (float[3] t) { t = Relu (x) }, else_branch = b () => (float[3] e) { e = Neg (x) }> }"""
+    [choice] y = If (c) <then_branch = a () => (float[3] t) { t = Relu (x) },
+                         else_branch = b () => (float[3] e) { e = Neg (x) }> }"""

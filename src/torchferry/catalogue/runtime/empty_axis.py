@@ -10,7 +10,8 @@ class EmptyAxis(FindingRule):
     """An axis has no elements where the operator needs some
 
     ## What happened
-    An input with size 0 (no detections, an empty prompt) reached an operator that has no answer for nothing, such as the largest of none.
+    An input with size 0 (no detections, an empty prompt) reached an operator that has no answer for nothing, such as the
+    largest of none.
     ## Do instead
     Guard the call: do not run the model on nothing.
     """
@@ -20,7 +21,10 @@ class EmptyAxis(FindingRule):
 
     def message(self, finding: Finding) -> str:
         facts = finding.facts
-        return f"{at(finding)}: axis {facts['axis']} of `{facts['empty'][0]}` has size 0, because the input {shapes(facts['fed'])} has 0 rows there"
+        return (
+            f"{at(finding)}: axis {facts['axis']} of `{facts['empty'][0]}` has size 0, because "
+            f"the input {shapes(facts['fed'])} has 0 rows there"
+        )
 
     def help(self, finding: Finding) -> str:
         return "do not run the model on an empty input, or treat that case in the model"
@@ -38,4 +42,7 @@ def good() -> Job:
     return Job(onnx=example_file(TEXT), feeds=({"x": np.ones((2, 3), np.float32)},))
 
 
-TEXT = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (int64[3] y)  { [best] y = ArgMax <axis = 0, keepdims = 0> (x) }'
+TEXT = (
+    '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (int64[3] y)  { [best] y = '
+    "ArgMax <axis = 0, keepdims = 0> (x) }"
+)

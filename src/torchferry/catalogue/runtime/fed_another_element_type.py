@@ -12,8 +12,8 @@ class FedAnotherElementType(FindingRule):
     """An input is fed in another element type than the file takes
 
     ## What happened
-    ONNX Runtime does not convert: float64, numpy's default, is refused where the file takes float32, and the message does not name the
-    input.
+    ONNX Runtime does not convert: float64, numpy's default, is refused where the file takes float32, and the message does
+    not name the input.
     ## Do instead
     Cast before feeding: `x.astype(np.float32)`.
 
@@ -25,7 +25,7 @@ class FedAnotherElementType(FindingRule):
     kinds = ("feed-dtype",)
 
     def message(self, finding: Finding) -> str:
-        return finding.facts["words"]
+        return str(finding.facts["words"])
 
     def help(self, finding: Finding) -> str:
         return f"cast `{finding.location.input_name if finding.location else ''}` before feeding it"

@@ -19,7 +19,7 @@ class FedAnotherRank(FindingRule):
     kinds = ("feed-rank-refused",)
 
     def message(self, finding: Finding) -> str:
-        return finding.facts["words"]
+        return str(finding.facts["words"])
 
     def help(self, finding: Finding) -> str:
         return f"reshape `{finding.location.input_name if finding.location else ''}` to the rank that the file takes"

@@ -24,7 +24,7 @@ class FedBfloat16(FindingRule):
     kinds = ("feed-bfloat16",)
 
     def message(self, finding: Finding) -> str:
-        return finding.facts["words"]
+        return str(finding.facts["words"])
 
     def help(self, finding: Finding) -> str:
         return "use torchferry.InferenceSession, or pass an OrtValue to `run_with_ort_values`"

@@ -12,7 +12,8 @@ class FedInForeignByteOrder(FindingRule):
     """An input is fed in foreign byte order
 
     ## What happened
-    Arrays from HDF5, FITS or netCDF may be big-endian. ONNX Runtime reads their bytes as if they were native: wrong numbers, no error.
+    Arrays from HDF5, FITS or netCDF may be big-endian. ONNX Runtime reads their bytes as if they were native: wrong
+    numbers, no error.
     ## Do instead
     Swap first: `x.astype(x.dtype.newbyteorder("="))`.
 
@@ -24,7 +25,7 @@ class FedInForeignByteOrder(FindingRule):
     kinds = ("feed-byte-order",)
 
     def message(self, finding: Finding) -> str:
-        return finding.facts["words"]
+        return str(finding.facts["words"])
 
     def help(self, finding: Finding) -> str:
         return "swap the bytes before feeding: `x.astype(x.dtype.newbyteorder('='))`"

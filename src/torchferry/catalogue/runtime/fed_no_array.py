@@ -24,7 +24,7 @@ class FedNoArray(FindingRule):
     kinds = ("feed-not-an-array",)
 
     def message(self, finding: Finding) -> str:
-        return finding.facts["words"]
+        return str(finding.facts["words"])
 
     def help(self, finding: Finding) -> str:
         return f"feed `{finding.location.input_name if finding.location else ''}` as a numpy array"

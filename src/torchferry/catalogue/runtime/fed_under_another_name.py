@@ -24,7 +24,7 @@ class FedUnderAnotherName(FindingRule):
     kinds = ("feed-name",)
 
     def message(self, finding: Finding) -> str:
-        return finding.facts["words"]
+        return str(finding.facts["words"])
 
     def help(self, finding: Finding) -> str:
         return f"feed it as `{finding.location.input_name if finding.location else ''}`"

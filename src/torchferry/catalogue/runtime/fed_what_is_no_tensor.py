@@ -19,7 +19,7 @@ class FedWhatIsNoTensor(FindingRule):
     kinds = ("feed-not-an-array-refused",)
 
     def message(self, finding: Finding) -> str:
-        return finding.facts["words"]
+        return str(finding.facts["words"])
 
     def help(self, finding: Finding) -> str:
         return f"feed `{finding.location.input_name if finding.location else ''}` as a numpy array of numbers"

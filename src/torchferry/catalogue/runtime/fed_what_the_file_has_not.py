@@ -24,7 +24,7 @@ class FedWhatTheFileHasNot(FindingRule):
     kinds = ("feed-extra",)
 
     def message(self, finding: Finding) -> str:
-        return finding.facts["words"]
+        return str(finding.facts["words"])
 
     def help(self, finding: Finding) -> str:
         return f"leave `{finding.location.input_name if finding.location else ''}` out"

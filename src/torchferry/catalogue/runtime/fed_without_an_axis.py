@@ -24,7 +24,7 @@ class FedWithoutAnAxis(FindingRule):
     kinds = ("feed-rank",)
 
     def message(self, finding: Finding) -> str:
-        return finding.facts["words"]
+        return str(finding.facts["words"])
 
     def help(self, finding: Finding) -> str:
         return f"feed `{finding.location.input_name if finding.location else ''}[None]`"

@@ -10,7 +10,8 @@ class FeedWouldLoseSomething(FindingRule):
     """An input is fed in a type that cannot be converted without loss
 
     ## What happened
-    Floats would lose their fractions, integers are out of range, complex numbers would lose a part. No conversion is made silently.
+    Floats would lose their fractions, integers are out of range, complex numbers would lose a part. No conversion is made
+    silently.
     ## Do instead
     Decide what is meant, and convert before feeding.
     """
@@ -19,7 +20,7 @@ class FeedWouldLoseSomething(FindingRule):
     kinds = ("feed-dtype-refused",)
 
     def message(self, finding: Finding) -> str:
-        return finding.facts["words"]
+        return str(finding.facts["words"])
 
     def help(self, finding: Finding) -> str:
         return f"convert `{finding.location.input_name if finding.location else ''}` yourself, as it is meant"

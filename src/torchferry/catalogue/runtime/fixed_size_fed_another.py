@@ -16,8 +16,8 @@ class FixedSizeFedAnother(FindingRule):
     ## Do instead
     Export again with dynamic axes; `torchferry export` finds them by itself.
     ## Repair safety
-    Safe: offered where the graph can be shown to run at both sizes: constants that hold the example's size are computed instead, the
-    outputs at the example's size are the same as before, and each row of a batch gives what it gives alone.
+    Safe: offered where the graph can be shown to run at both sizes: constants that hold the example's size are computed
+    instead, the outputs at the example's size are the same as before, and each row of a batch gives what it gives alone.
     """
 
     code, severity = "RUN012", "error"
@@ -27,9 +27,14 @@ class FixedSizeFedAnother(FindingRule):
         facts, name = finding.facts, finding.location.input_name if finding.location else ""
         nodes = [r["node"] for r in (facts.get("plan") or {}).get("rewrites", [])]
         inside = f"; the same size is baked into the constants of {listed(nodes)}" if nodes else ""
-        return f"invalid dimensions for input `{name}`: its dim {facts['axis']} is fixed to {facts['declared']} in the file, {facts['got']} is fed{inside}"
+        return (
+            f"invalid dimensions for input `{name}`: its dim {facts['axis']} is fixed to {facts['declared']} "
+            f"in the file, {facts['got']} is fed{inside}"
+        )
 
     def help(self, finding: Finding) -> str:
+        if finding.facts["turned"]:
+            return "its sizes are the declared ones in another order: transpose it, such as from NHWC to NCHW"
         return "export again with this axis dynamic, or feed the size that the file has"
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
@@ -58,4 +63,7 @@ def good() -> Job:
     return Job(onnx=example_file(TEXT), feeds=({"x": np.ones((1, 2, 2), np.float32)},))
 
 
-TEXT = '<ir_version: 8, opset_import: ["": 18]> g (float[1, 2, 2] x) => (float[1, 4] y)  { s = Constant <value = int64[2] {1, -1}> () [flat] y = Reshape (x, s) }'
+TEXT = (
+    '<ir_version: 8, opset_import: ["": 18]> g (float[1, 2, 2] x) => (float[1, 4] y)  { s = '
+    "Constant <value = int64[2] {1, -1}> () [flat] y = Reshape (x, s) }"
+)

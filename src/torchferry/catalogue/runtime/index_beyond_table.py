@@ -10,8 +10,9 @@ class IndexBeyondTable(FindingRule):
     """An index is beyond the end of a table
 
     ## What happened
-    A token id beyond the vocabulary, or a position beyond the position table (the prompt is too long). ONNX Runtime's optimiser turns a
-    lookup of counted positions into a slice, which forgives any overrun: then the numbers are wrong without an error.
+    A token id beyond the vocabulary, or a position beyond the position table (the prompt is too long). ONNX Runtime's
+    optimiser turns a lookup of counted positions into a slice, which forgives any overrun: then the numbers are wrong
+    without an error.
     ## Do instead
     Check tokenizer and model belong together; cut the prompt to the model's length.
     """
@@ -28,7 +29,10 @@ class IndexBeyondTable(FindingRule):
         )
         silent = "; ONNX Runtime's GatherToSliceFusion hides this, and the result is wrong" if facts.get("hidden") else ""
         length = "" if facts["input"] else f" (the length fed is too long: {shapes(facts['fed'])})"
-        return f"{at(finding)}: {what} is out of range for the table `{facts['table']}`, which has {facts['rows']} rows{length}{silent}"
+        return (
+            f"{at(finding)}: {what} is out of range for the table `{facts['table']}`, which has "
+            f"{facts['rows']} rows{length}{silent}"
+        )
 
     def help(self, finding: Finding) -> str:
         facts = finding.facts
@@ -49,4 +53,7 @@ def good() -> Job:
     return Job(onnx=example_file(TEXT), feeds=({"ids": np.array([[1, 2]])},))
 
 
-TEXT = '<ir_version: 8, opset_import: ["": 18]> g (int64[N, L] ids) => (float[N, L, 2] y) <float[3, 2] w = {1, 2, 3, 4, 5, 6}> { [emb] y = Gather (w, ids) }'
+TEXT = (
+    '<ir_version: 8, opset_import: ["": 18]> g (int64[N, L] ids) => (float[N, L, 2] y) <float[3, '
+    "2] w = {1, 2, 3, 4, 5, 6}> { [emb] y = Gather (w, ids) }"
+)

@@ -19,7 +19,7 @@ class InputNotFed(FindingRule):
     kinds = ("feed-missing-refused",)
 
     def message(self, finding: Finding) -> str:
-        return finding.facts["words"]
+        return str(finding.facts["words"])
 
     def help(self, finding: Finding) -> str:
         return f"add `{finding.location.input_name if finding.location else ''}` to the feed"

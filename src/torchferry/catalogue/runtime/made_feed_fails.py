@@ -10,7 +10,8 @@ class MadeFeedFails(FindingRule):
     """No feed could be made on which the file runs
 
     ## What happened
-    No feeds were given, so some were made from what the file declares; the file ran on none of them. They may make no sense for it.
+    No feeds were given, so some were made from what the file declares; the file ran on none of them. They may make no sense
+    for it.
     ## Do instead
     Give a real feed: `torchferry check model.onnx --data feeds.npz`.
     """
@@ -24,14 +25,20 @@ class MadeFeedFails(FindingRule):
     def message(self, finding: Finding) -> str:
         if finding.kind == "no-feed-made":
             return "the file's inputs are not all tensors of numbers, so no feed was made and it was not run"
-        return f"the file opens, but ran on no feed made from its declarations; {at(finding)} failed at {shapes(finding.facts['sizes'])}: {finding.facts['text']}"
+        return (
+            f"the file opens, but ran on no feed made from its declarations; {at(finding)} failed "
+            f"at {shapes(finding.facts['sizes'])}: {finding.facts['text']}"
+        )
 
     def help(self, finding: Finding) -> str:
         return "give a real feed: `torchferry check model.onnx --data feeds.npz`"
 
 
 def bad() -> Job:
-    text = '<ir_version: 8, opset_import: ["": 18]> g (int64[1] n) => (int64[1] y) <int64[1] s = {6}, int64[1] one = {1}> { z = Sub (n, one) [div] y = Div (s, z) }'
+    text = (
+        '<ir_version: 8, opset_import: ["": 18]> g (int64[1] n) => (int64[1] y) <int64[1] s '
+        "= {6}, int64[1] one = {1}> { z = Sub (n, one) [div] y = Div (s, z) }"
+    )
     return Job(onnx=example_file(text))
 
 

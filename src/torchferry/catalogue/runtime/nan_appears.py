@@ -10,7 +10,8 @@ class NanAppears(FindingRule):
     """NaN appears in the outputs though none was fed
 
     ## What happened
-    A node made NaN from ordinary numbers: a root or logarithm of a negative number, 0 / 0, inf - inf. The model may do so in PyTorch too.
+    A node made NaN from ordinary numbers: a root or logarithm of a negative number, 0 / 0, inf - inf. The model may do so
+    in PyTorch too.
     ## Do instead
     Look at the node named, and at what reaches it.
     """

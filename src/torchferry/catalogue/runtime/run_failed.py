@@ -10,7 +10,8 @@ class RunFailed(FindingRule):
     """The run failed inside the graph
 
     ## What happened
-    A node could not do its work on the values that reached it. The node, the shapes there and the inputs they come from are given.
+    A node could not do its work on the values that reached it. The node, the shapes there and the inputs they come from are
+    given.
     ## Do instead
     Check the sizes of the inputs named. Where they are right, the graph was made for other sizes: export it again.
     """

@@ -12,13 +12,13 @@ class SizeBakedIntoGraph(FindingRule):
     """A size of the export's example is baked into the graph
 
     ## What happened
-    The file declares the axis as free, but a constant inside holds the size of the example that it was exported with: the target of a
-    Reshape, a mask, an initial state, the parts of a Split. Other sizes fail there, or further on.
+    The file declares the axis as free, but a constant inside holds the size of the example that it was exported with: the
+    target of a Reshape, a mask, an initial state, the parts of a Split. Other sizes fail there, or further on.
     ## Do instead
     Use `x.shape[0]` and friends in the model without `int()`, and export again; `torchferry export` verifies other sizes.
     ## Repair safety
-    Safe: offered where a run at the example's size and the failing one together show what the constant stands for; the result at the
-    example's size is the same as before, and each row of a batch gives what it gives alone.
+    Safe: offered where a run at the example's size and the failing one together show what the constant stands for; the
+    result at the example's size is the same as before, and each row of a batch gives what it gives alone.
     """
 
     code, severity = "RUN013", "error"
@@ -27,7 +27,10 @@ class SizeBakedIntoGraph(FindingRule):
     def message(self, finding: Finding) -> str:
         facts = finding.facts
         nodes = list(dict.fromkeys(r["node"] for r in facts["plan"]["rewrites"]))
-        return f"{at(finding)} fails at {shapes(facts['fed'])}: sizes of the example {shapes(facts['example'])} are baked into {listed(nodes)}"
+        return (
+            f"{at(finding)} fails at {shapes(facts['fed'])}: sizes of the example {shapes(facts['example'])} "
+            f"are baked into {listed(nodes)}"
+        )
 
     def help(self, finding: Finding) -> str:
         return "compute the size from the input's shape in place of the constant"
@@ -67,4 +70,7 @@ def good() -> Job:
     return Job(onnx=example_file(TEXT), feeds=({"x": np.ones((2, 4), np.float32)},))
 
 
-TEXT = '<ir_version: 8, opset_import: ["": 18]> g (float[N, C] x) => (float[N, D] y) <int64[2] s = {2, 2}> { [halves] a, y = Split <axis = 1> (x, s) }'
+TEXT = (
+    '<ir_version: 8, opset_import: ["": 18]> g (float[N, C] x) => (float[N, D] y) <int64[2] '
+    "s = {2, 2}> { [halves] a, y = Split <axis = 1> (x, s) }"
+)

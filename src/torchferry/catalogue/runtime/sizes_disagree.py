@@ -10,8 +10,8 @@ class SizesDisagree(FindingRule):
     """Inputs disagree about a size that the file ties together
 
     ## What happened
-    The file gives axes of several inputs one name, or ties them by a formula such as `past + sequence`; the feeds do not keep to it.
-    ONNX Runtime does not check: the run fails somewhere inside, or a size of 1 is silently repeated.
+    The file gives axes of several inputs one name, or ties them by a formula such as `past + sequence`; the feeds do not
+    keep to it. ONNX Runtime does not check: the run fails somewhere inside, or a size of 1 is silently repeated.
     ## Do instead
     Make the arrays agree.
     """

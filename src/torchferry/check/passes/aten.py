@@ -18,9 +18,9 @@ def aten_name(node: onnx.NodeProto) -> str:
     """Return the ATen operator that a node stands for ("logaddexp"), or nothing."""
     if node.op_type == "ATen":
         operator = graph.attributes(node).get("operator", b"")
-        return operator.decode("utf-8", "replace").removeprefix("aten::") if isinstance(operator, bytes) else ""
+        return str(operator.decode("utf-8", "replace").removeprefix("aten::")) if isinstance(operator, bytes) else ""
     if "aten" in node.domain.split("."):
-        return node.op_type.removeprefix("aten::").removeprefix("aten_")
+        return str(node.op_type).removeprefix("aten::").removeprefix("aten_")
     return ""
 
 

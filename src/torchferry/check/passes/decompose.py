@@ -75,7 +75,11 @@ def _normalised(w: Weaver, x: str, node: onnx.NodeProto, values: dict[str, Any],
     first = w.op("Transpose", [x], perm=[0, 3, 1, 2]) if last else x
     flat = w.op("Reshape", [first, w.const([0, groups, -1])])
     dtype = np.float64 if word == "double" else np.float32
-    normal = w.op("InstanceNormalization", [flat, w.const(np.ones(groups), dtype), w.const(np.zeros(groups), dtype)], epsilon=float(values.get("epsilon", 1e-5)))
+    normal = w.op(
+        "InstanceNormalization",
+        [flat, w.const(np.ones(groups), dtype), w.const(np.zeros(groups), dtype)],
+        epsilon=float(values.get("epsilon", 1e-5)),
+    )
     whole = w.op("Reshape", [normal, w.op("Shape", [first])])
     across = w.const([-1, 1, 1])
     moved = w.op("Add", [w.op("Mul", [whole, w.op("Reshape", [gamma, across])]), w.op("Reshape", [beta, across])])

@@ -118,6 +118,13 @@ def _at_most(model: onnx.ModelProto, place: graph.Place, rewrite: Mapping[str, A
     weaver.before(place.graph, place.node)
 
 
+def _to_the_end(model: onnx.ModelProto, place: graph.Place, rewrite: Mapping[str, Any]) -> None:
+    """Let a Slice end where the given numbers say."""
+    weaver = Weaver(model, place.label)
+    place.node.input[2] = weaver.const(list(rewrite["ends"]))
+    weaver.before(place.graph, place.node)
+
+
 def _drop_inputs(model: onnx.ModelProto, place: graph.Place, rewrite: Mapping[str, Any]) -> None:
     """Leave out optional inputs whose default is what they held."""
     for index in rewrite["inputs"]:
@@ -183,5 +190,6 @@ REWRITES: dict[str, Callable[[onnx.ModelProto, graph.Place, Mapping[str, Any]], 
     "equal-parts": _equal_parts,
     "at-most": _at_most,
     "drop-inputs": _drop_inputs,
+    "to-the-end": _to_the_end,
     "constant": _constant,
 }

@@ -153,7 +153,12 @@ def _ranks(model: onnx.ModelProto) -> dict[str, int]:
         grown = False
         for node in model.graph.node:
             first = node.input[0] if node.input else ""
-            if first in known and node.output and node.output[0] not in known and (node.op_type in BROADCASTING or len(node.input) == 1):
+            if (
+                first in known
+                and node.output
+                and node.output[0] not in known
+                and (node.op_type in BROADCASTING or len(node.input) == 1)
+            ):
                 known[node.output[0]] = known[first]
                 grown = True
     return known

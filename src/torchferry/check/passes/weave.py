@@ -22,7 +22,9 @@ class Weaver:
     def op(self, op_type: str, inputs: Sequence[str], output: str | None = None, **attributes: Any) -> str:
         """Add a node of the standard's domain and return its output's name."""
         name = output or graph.fresh_name(self._taken, f"{self._prefix}/{op_type}")
-        self.nodes.append(onnx.helper.make_node(op_type, list(inputs), [name], name=graph.fresh_name(self._taken, f"{name}/node"), **attributes))
+        self.nodes.append(
+            onnx.helper.make_node(op_type, list(inputs), [name], name=graph.fresh_name(self._taken, f"{name}/node"), **attributes)
+        )
         return name
 
     def const(self, value: Any, dtype: Any = np.int64) -> str:

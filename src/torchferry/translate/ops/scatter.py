@@ -98,6 +98,16 @@ def take(self: Tensor, index: Tensor) -> Tensor:
     return flat.index_select(0, index.reshape(-1)).reshape(index.shape)
 
 
+def diagonal_scatter(self: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """Return `self` with a diagonal replaced."""
+    x = self.movedim((dim1, dim2), (-2, -1))
+    rows, columns = torch.arange(x.shape[-2]).unsqueeze(-1), torch.arange(x.shape[-1])
+    on = columns - rows == offset
+    place = (rows if offset >= 0 else columns).expand(x.shape[-2], x.shape[-1]).clamp_max(src.shape[-1] - 1)
+    spread = src.index_select(-1, place.reshape(-1)).reshape(x.shape)
+    return torch.where(on, spread, x).movedim((-2, -1), (dim1, dim2))
+
+
 def _cut(src: Tensor, index: Tensor) -> Tensor:
     """Return the part of `src` that the index covers: torch allows more, ONNX does not."""
     for axis in range(index.dim()):
@@ -122,4 +132,5 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.index_reduce.default: index_reduce,
     aten.put.default: put,
     aten.take.default: take,
+    aten.diagonal_scatter.default: diagonal_scatter,
 }

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import onnx_ir as ir
 import torch
+from onnxscript import opset18 as op
 from torch import Tensor
 
 aten = torch.ops.aten
@@ -114,6 +116,18 @@ def bucketize_scalar(self: Any, boundaries: Tensor, **options: Any) -> Tensor:
     return searchsorted(boundaries, torch.scalar_tensor(self, dtype=boundaries.dtype), **options)
 
 
+def topk(self: Any, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """Return the k largest or smallest with their places; of a single number, that number."""
+    if len(self.shape) == 0:
+        return op.Identity(self), op.Constant(value=ir.tensor(0, dtype=ir.DataType.INT64))
+    count = op.Reshape(k, op.Constant(value_ints=[1])) if isinstance(k, ir.Value) else op.Constant(value_ints=[k])
+    small = self.dtype in (ir.DataType.BOOL, ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT16)
+    keys = op.Cast(self, to=ir.DataType.INT32) if small else self
+    values, places = op.TopK(keys, count, axis=dim, largest=int(largest), sorted=int(sorted))
+    return (op.Cast(values, to=self.dtype) if small else values), places
+
+
+TRANSLATIONS: dict[Any, Callable[..., Any]] = {aten.topk.default: topk}
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.sort.stable: sort_stable,
     aten.kthvalue.default: kthvalue,

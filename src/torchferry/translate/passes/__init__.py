@@ -9,10 +9,15 @@ import onnx_ir as ir
 
 from torchferry.errors import UsageError, did_you_mean
 from torchferry.records import Edit, Facts
+from torchferry.translate.passes.nans import propagate_nan
+from torchferry.translate.passes.padding import guard_pad_before_maxpool
 
 Pass = Callable[[ir.Model, Facts], None]
 
-PASSES: Mapping[str, Pass] = {}
+PASSES: Mapping[str, Pass] = {
+    "guard-pad-before-maxpool": guard_pad_before_maxpool,
+    "propagate-nan": propagate_nan,
+}
 ELSEWHERE = {"inline-custom-operator", "optimiser-off"}  # carried out before there is a graph
 
 
@@ -24,8 +29,12 @@ def apply(model: ir.Model, edits: Sequence[Edit]) -> dict[str, Any]:
             continue
         if edit.name == "session":  # {"disabled": [...]}, {"level": "basic"}: options of ort.session
             settings.update(edit.params)
-        elif edit.name in PASSES:
-            PASSES[edit.name](model, edit.params)
         else:
-            raise UsageError(f"no graph pass is called `{edit.name}`{did_you_mean(edit.name, [*PASSES, 'session'])}")
+            _named(str(edit.params["name"]) if edit.name == "graph-pass" else edit.name)(model, edit.params)
     return settings
+
+
+def _named(name: str) -> Pass:
+    if name not in PASSES:
+        raise UsageError(f"no graph pass is called `{name}`{did_you_mean(name, [*PASSES, 'session'])}")
+    return PASSES[name]

@@ -56,6 +56,11 @@ def is_fake(module: nn.Module) -> bool:
     return hasattr(module, "fake_quant_enabled") and hasattr(module, "observer_enabled")
 
 
+def is_stub(module: nn.Module) -> bool:
+    """Whether a module turns floats into a quantised tensor."""
+    return type(module).__name__ == "Quantize" and type(module).__module__.startswith("torch.ao.nn.quantized")
+
+
 def observes(module: nn.Module) -> bool:
     """Whether a FakeQuantize still moves its grid with every call."""
     return is_fake(module) and bool(module.observer_enabled[0] == 1) and not _settled(module)
@@ -75,6 +80,6 @@ def replaced(module: nn.Module, params: Any) -> nn.Module | None:
         return Rounded(scale, zero_point, module.quant_min, module.quant_max, axis, params.get("form", "nodes") == "nodes")  # type: ignore[arg-type]
     if type(module).__module__.startswith("torch.ao.quantization.observer"):
         return nn.Identity()
-    if type(module).__name__ == "Quantize" and type(module).__module__.startswith("torch.ao.nn.quantized"):
+    if is_stub(module):
         return Quantise(float(module.scale), int(module.zero_point), module.dtype)  # type: ignore[arg-type]
     return None

@@ -17,7 +17,7 @@ from torchferry.records import Facts
 def is_quantised(module: nn.Module) -> bool:
     """Whether a module itself (not one below it) holds what only torch's quantised kernels can read."""
     opaque = any(isinstance(v, torch.ScriptObject) and _kind(v) for v in vars(module).values())
-    return opaque or type(module).__module__.startswith("torch.ao.nn.quantized") or fake.is_fake(module)
+    return opaque or fake.is_fake(module) or fake.is_stub(module)
 
 
 def prepare(module: nn.Module, args: tuple[Any, ...], params: Facts) -> nn.Module:

@@ -1,0 +1,217 @@
+"""Seconds a token: a GPT-2 of real size with random weights, on torchferry's export and on its peers, in one run.
+
+    python benchmarks/generate.py --work /tmp/generate [--threads 1] [--rounds 5] [--peers PYTHON]
+
+The engines take turns, so that a machine shared with others slows all of them alike; read the ratios, not the times.
+`--peers` names a Python with optimum-onnx and ctranslate2 (they need transformers < 4.58); without it they are left out.
+Each engine lives in a process of its own, which this file is run in again with `--serve`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+PROMPT, NEW = 32, 64
+OURS = ("torch eager", "torchferry", "torchferry int8", "torchferry int4")
+PEERS = ("optimum", "ctranslate2", "ctranslate2 int8")
+
+
+def main() -> None:
+    """Prepare what is missing, measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--work", type=Path, required=True, help="a directory for the models; reused when it is there")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--peers", help="a Python with optimum-onnx and ctranslate2")
+    parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--serve", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.serve:
+        serve(asked.serve, asked.work, asked.threads)
+        return
+    prepare(asked.work, asked.layers)
+    names = [(name, sys.executable) for name in OURS] + [(name, asked.peers) for name in PEERS if asked.peers]
+    engines = {name: Engine(name, python, asked.work, asked.threads) for name, python in names}
+    for name in [name for name, engine in engines.items() if not engine.ready]:
+        print(f"{name} is left out: {engines.pop(name).why}", file=sys.stderr)
+    for _ in range(asked.rounds):
+        for engine in engines.values():
+            engine.measure()
+    table(engines, asked.threads)
+
+
+def prepare(work: Path, layers: int) -> None:
+    """Make the model and its exports, unless they are there."""
+    import torch
+    import transformers
+
+    from torchferry.tasks import export_directory
+
+    work.mkdir(parents=True, exist_ok=True)
+    if not (work / "torch").exists():
+        torch.manual_seed(0)
+        transformers.GPT2LMHeadModel(transformers.GPT2Config(n_layer=layers)).save_pretrained(work / "torch")
+    for precision in (None, "int8", "int4"):
+        place = work / f"torchferry{' ' + precision if precision else ''}"
+        if not place.exists():
+            began = time.perf_counter()
+            export_directory(transformers.GPT2LMHeadModel.from_pretrained(work / "torch").eval(), place, precision=precision)
+            print(f"exported {place.name} in {time.perf_counter() - began:.0f} s", file=sys.stderr)
+
+
+class Engine:
+    """A process that generates when asked to, and says how long it took."""
+
+    def __init__(self, name: str, python: str, work: Path, threads: int) -> None:
+        command = [python, __file__, "--work", str(work), "--threads", str(threads), "--serve", name]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.prefill: list[float] = []
+        self.token: list[float] = []
+        self.why = self._read()
+        self.ready = self.why == "ready"
+
+    def measure(self) -> None:
+        """Time one prompt with a single new token, then with many: the difference is what the others took."""
+        first, many = self._ask(1), self._ask(1 + NEW)
+        self.prefill.append(first)
+        self.token.append((many - first) / NEW)
+
+    def _ask(self, new: int) -> float:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{new}\n")
+        self.process.stdin.flush()
+        return float(self._read())
+
+    def _read(self) -> str:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith("> "):
+                return line[2:].strip()
+        return "it ended"
+
+
+def table(engines: dict[str, Engine], threads: int) -> None:
+    """Print milliseconds and ratios to the first engine; a ratio is the median of those of each round."""
+    base = next(iter(engines.values()))
+    print(f"GPT-2, prompt of {PROMPT}, {NEW} new tokens, {threads} thread{'s' if threads > 1 else ''}, {len(base.token)} rounds")
+    print(f"{'engine':<20}{'ms a token':>12}{'faster':>9}{'ms prompt':>12}{'faster':>9}")
+    for name, engine in engines.items():
+        ratios = [
+            statistics.median(b / e for b, e in zip(reference, own, strict=True))
+            for reference, own in ((base.token, engine.token), (base.prefill, engine.prefill))
+        ]
+        token, prompt = (1000 * statistics.median(v) for v in (engine.token, engine.prefill))
+        print(f"{name:<20}{token:>12.1f}{ratios[0]:>8.2f}x{prompt:>12.0f}{ratios[1]:>8.2f}x")
+
+
+def serve(name: str, work: Path, threads: int) -> None:
+    """Answer numbers of tokens on stdin with seconds on stdout."""
+    try:
+        run = ENGINES[name.split(maxsplit=1)[0]](name, work, threads)
+        run(2)  # the first run allocates
+    except Exception as error:  # a peer that is missing or too old is left out, whatever it raises
+        print(f"> {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}", flush=True)
+        return
+    print("> ready", flush=True)
+    for line in sys.stdin:
+        began = time.perf_counter()
+        run(int(line))
+        print(f"> {time.perf_counter() - began}", flush=True)
+
+
+def _prompt() -> list[int]:
+    return [(7919 * i) % 50000 for i in range(PROMPT)]
+
+
+def _by_generate(model: Any) -> Any:
+    import torch
+
+    ids = torch.tensor([_prompt()])
+
+    def run(new: int) -> None:
+        model.generate(
+            input_ids=ids,
+            attention_mask=torch.ones_like(ids),
+            max_new_tokens=new,
+            min_new_tokens=new,
+            do_sample=False,
+            pad_token_id=0,
+        )
+
+    return run
+
+
+def _torch(name: str, work: Path, threads: int) -> Any:
+    import torch
+    import transformers
+
+    torch.set_num_threads(threads)
+    return _by_generate(transformers.GPT2LMHeadModel.from_pretrained(work / "torch").eval())
+
+
+def _torchferry(name: str, work: Path, threads: int) -> Any:
+    import torch
+
+    from torchferry.runtime.generation import CausalLM
+
+    torch.set_num_threads(threads)
+    return _by_generate(CausalLM.from_pretrained(work / name, threads=threads))
+
+
+def _optimum(name: str, work: Path, threads: int) -> Any:
+    import onnxruntime
+    import torch
+    from optimum.onnxruntime import ORTModelForCausalLM
+
+    torch.set_num_threads(threads)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    made = work / "optimum"
+    if not made.exists():
+        ORTModelForCausalLM.from_pretrained(work / "torch", export=True).save_pretrained(made)
+    return _by_generate(ORTModelForCausalLM.from_pretrained(made, session_options=options))
+
+
+def _ctranslate2(name: str, work: Path, threads: int) -> Any:
+    import ctranslate2
+    from ctranslate2.converters import TransformersConverter
+
+    made = work / name
+    if not made.exists():
+        _give_a_vocabulary(work)
+        kind = "int8" if name.endswith("int8") else "float32"
+        TransformersConverter(str(work / "for_ctranslate2")).convert(str(made), quantization=kind)
+    generator = ctranslate2.Generator(str(made), intra_threads=threads, inter_threads=1)
+    words = [f"t{i}" for i in _prompt()]
+
+    def run(new: int) -> None:
+        generator.generate_batch([words], max_length=new, min_length=new, sampling_topk=1, include_prompt_in_result=False)
+
+    return run
+
+
+def _give_a_vocabulary(work: Path) -> None:
+    """Put a tokenizer of made-up words beside a copy of the model: the converter asks for one."""
+    import shutil
+
+    place = work / "for_ctranslate2"
+    if place.exists():
+        return
+    shutil.copytree(work / "torch", place)
+    vocabulary = {f"t{i}": i for i in range(50256)} | {"<|endoftext|>": 50256}
+    (place / "vocab.json").write_text(json.dumps(vocabulary))
+    (place / "merges.txt").write_text("#version: 0.2\n")
+    (place / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "GPT2Tokenizer", "model_max_length": 1024}))
+
+
+ENGINES = {"torch": _torch, "torchferry": _torchferry, "optimum": _optimum, "ctranslate2": _ctranslate2}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""`x[:, :n]` with an n that comes from a value: it is taken to lie within x, as slicing beyond the end means the end.
+
+The graph still slices at n, and a slice in ONNX ends at the end too; only torch's knowledge of the size is at stake.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+from torch._export.non_strict_utils import _NonStrictTorchFunctionHandler
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+from torchferry.capture.patches.replace import replaced
+
+
+def patch(module: Any) -> AbstractContextManager[None]:
+    """Return a context in which a slice tells torch that its end is not beyond the tensor's."""
+    original = _NonStrictTorchFunctionHandler._override
+
+    def checked(self: Any, func: Any, args: Any, kwargs: Any) -> Any:
+        if func is torch.Tensor.__getitem__:
+            _within(args[0], args[1])
+        return original(self, func, args, kwargs)
+
+    return replaced(_NonStrictTorchFunctionHandler, {"_override": checked})
+
+
+def _within(tensor: torch.Tensor, index: Any) -> None:
+    parts = list(index) if isinstance(index, tuple) else [index]
+    if any(p is Ellipsis or isinstance(p, torch.Tensor | bool) for p in parts):
+        return
+    axis = 0
+    for part in parts:
+        if part is None:
+            continue
+        stop = part.stop if isinstance(part, slice) else None
+        if isinstance(stop, torch.SymInt) and free_unbacked_symbols(stop):
+            torch._check(stop >= 0)
+            torch._check(stop <= tensor.shape[axis])
+        axis += 1

@@ -1,0 +1,86 @@
+"""CAP012."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from torchferry.catalogue import capture_clues as clues
+from torchferry.catalogue.rule import Rule
+from torchferry.records import Case, Diagnosis, Fault, Job
+
+_PHRASES = ("no fake impl registered", "There was no fake impl", "does not have a fake impl", "could not find fake impl", "Please register a fake", "unsupported operator:")
+
+
+class CustomOperatorWithoutFake(Rule):
+    """A custom operator has a body that torch cannot look into
+
+    ## What happened
+    An operator made with `torch.library.custom_op`, or in C++, is a closed box. Capture needs a *fake kernel*, which tells the
+    shape of its result, to go past it; and the file needs a translation, as onnxruntime has no such operator.
+
+    ## Do instead
+    Register a fake kernel with `@op.register_fake`, and tell torchferry what the operator is in ONNX or in torch:
+
+        @my_op.register_fake
+        def _(x):
+            return torch.empty_like(x)
+
+        @torchferry.register_op("mylib::my_op")
+        def my_op_in_torch(x):
+            return ...          # the same in torch operators
+
+    Or write it in plain torch, without a custom operator.
+    """
+
+    code, stage = "CAP012", "capture"
+
+    def detect(self, case: Case) -> Iterator[Diagnosis]:
+        fault = clues.raised(case, *_PHRASES)
+        if fault is None or case.fault("capture") is None:
+            return
+        name = operator_name(fault)
+        short = name.rpartition("::")[2].partition(".")[0]
+        yield Diagnosis(
+            self.code,
+            f"the custom operator `{name}` has no fake kernel, and its Python or C++ body cannot be captured",
+            f"register one with `@{short}.register_fake`, and a translation with `@torchferry.register_op(\"{name}\")`; or express the operator in torch",
+            clues.stopped_at(case),
+            (f"@{short}.register_fake", "def _(x): return torch.empty_like(x)", f'@torchferry.register_op("{name}")', f"def {short}_in_torch(x): ..."),
+        )
+
+
+def operator_name(fault: Fault) -> str:
+    """Return the operator that a fault is about."""
+    for link in fault.chain():
+        if found := re.search(r"(\w+::\w+)(?:\.\w+)?", link.text):
+            return found[1]
+        if found := re.search(r"unsupported operator: (\w+)\.(\w+)", link.text):
+            return f"{found[1]}::{found[2]}"
+    return "of unknown name"
+
+
+def bad() -> Job:
+    """An operator written in numpy."""
+    import torch
+
+    @torch.library.custom_op("torchferry_examples::halved", mutates_args=(), schema="(Tensor x) -> Tensor")
+    def halved(x: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(x.numpy() * 0.5)
+
+    class Halving(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return halved(x) + 1
+
+    return Job(Halving().eval(), (torch.rand(2, 3),))
+
+
+def good() -> Job:
+    """The same in torch."""
+    import torch
+
+    class Halving(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 0.5 + 1
+
+    return Job(Halving().eval(), (torch.rand(2, 3),))

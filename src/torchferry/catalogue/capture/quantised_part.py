@@ -1,0 +1,71 @@
+"""CAP050."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.catalogue import prepared_clues as clues
+from torchferry.catalogue.rule import Rule
+from torchferry.records import Case, Diagnosis, Edit, Job, Repair
+
+_PHRASES = ("quantize_per_tensor", "quantize_per_channel", "quantized::", "QuantizedCPU")
+
+
+class QuantisedPart(Rule):
+    """A part of the model is quantised for torch's own kernels
+
+    ## What happened
+    `torch.ao.quantization` packs weights into objects that only torch's kernels can read, passes quantised tensors between
+    layers, or puts in fake quantisers that ask a tensor whether they are switched on. No capture can follow any of these.
+
+    ## Do instead
+    Export the float model, and quantise the ONNX file with `onnxruntime.quantization`. Or let torchferry write out what the
+    kernels compute.
+
+    ## Repair safety
+    Safe: weights are unpacked, and the same integers are multiplied, summed, scaled and rounded as torch's kernels do it,
+    halves and NaN included. The file is compared with the quantised model, not with the float one.
+    """
+
+    code, stage = "CAP050", "capture"
+    explains = clues.CONSEQUENCES
+
+    def detect(self, case: Case) -> Iterator[Diagnosis]:
+        found = case.findings("quantised-part")
+        spoken = next((p for p in _PHRASES if p in clues.texts(case)), None)
+        if not clues.failed(case) or not (found or spoken) or case.job.edits_for("capture", "prepare:quantised"):
+            return
+        kinds = ", ".join(sorted({f"`{f.facts['type']}`" for f in found})) or f"`{spoken}`"
+        what = f"{clues.listed(found)} ({kinds})" if found else f"a call in forward ({kinds})"
+        yield Diagnosis(
+            self.code,
+            f"quantised for torch's own kernels: {what}",
+            "export the float model and quantise the file, or let torchferry write the integer arithmetic out",
+            clues.first(found),
+        )
+
+    def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
+        yield Repair(self.code, "quantised parts written out with the same integers and rounding", Edit("capture", "prepare:quantised"))
+        if any("FakeQuant" in str(f.facts["type"]) for f in case.findings("quantised-part")):
+            edit = Edit("capture", "prepare:quantised", {"form": "arithmetic"})
+            yield Repair(self.code, "fake quantisers written out in plain arithmetic", edit)
+
+
+def bad() -> Job:
+    """A dynamically quantised linear layer."""
+    import warnings
+
+    import torch
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.manual_seed(0)
+        model = torch.ao.quantization.quantize_dynamic(torch.nn.Sequential(torch.nn.Linear(4, 2)).eval(), {torch.nn.Linear}, dtype=torch.qint8)
+    return Job(model, (torch.rand(3, 4),))
+
+
+def good() -> Job:
+    """The float model."""
+    import torch
+
+    return Job(torch.nn.Sequential(torch.nn.Linear(4, 2)).eval(), (torch.rand(3, 4),))

@@ -1,0 +1,34 @@
+"""Operators on lists of tensors, element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+aten = torch.ops.aten
+
+
+def each(function: Callable[[Tensor], Tensor]) -> Callable[[Sequence[Tensor]], list[Tensor]]:
+    """Return the function for every tensor of a list."""
+    return lambda tensors: [function(t) for t in tensors]
+
+
+def _at_least(axes: int) -> Callable[[Tensor], Tensor]:
+    shapes = {1: ((1,),), 2: ((1, 1), (1, -1)), 3: ((1, 1, 1), (1, -1, 1))}[axes]
+
+    def function(tensor: Tensor) -> Tensor:
+        if tensor.dim() < len(shapes):
+            return tensor.reshape(shapes[tensor.dim()])
+        return tensor.unsqueeze(-1) if axes == 3 and tensor.dim() == 2 else tensor.clone()
+
+    return function
+
+
+DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
+    aten.atleast_1d.Sequence: each(_at_least(1)),
+    aten.atleast_2d.Sequence: each(_at_least(2)),
+    aten.atleast_3d.Sequence: each(_at_least(3)),
+}

@@ -1,0 +1,96 @@
+"""The opposite danger: correct files, ill-conditioned ones, ties and padding raise no alarm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from crossing import crossed, errors, stock, verdict
+
+BATCH = {"input": {0: "batch"}}
+MODELS = {
+    "a perceptron": (nn.Sequential(nn.Linear(5, 8), nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 3)), torch.randn(2, 5)),
+    "a convolutional net": (nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.MaxPool2d(2)), torch.randn(2, 2, 8, 8)),
+    "an embedding": (nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 4)), torch.tensor([[1, 2, 9], [0, 3, 4]])),
+    "a softmax": (nn.Softmax(-1), torch.randn(2, 5)),
+    "a sigmoid": (nn.Sigmoid(), torch.randn(2, 5)),
+    "a group norm": (nn.GroupNorm(2, 4), torch.randn(2, 4, 3, 3)),
+    "a wide sum": (nn.Linear(4096, 2), torch.randn(2, 4096)),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_right_file_passes(name: str, tmp_path: Path) -> None:
+    model, example = MODELS[name]
+    result = crossed(model.eval(), (example,), tmp_path, BATCH)
+    assert result.ok, [(d.code, d.message) for d in result.diagnoses]
+    assert len(result.trials) > 20
+
+
+class Distances(nn.Module):
+    def forward(self, a, b):
+        return torch.cdist(a, b)
+
+
+def test_an_ill_conditioned_model_is_not_called_wrong(tmp_path: Path) -> None:
+    example = tuple(torch.randn(30, 6) * 0.01 + 100 for _ in range(2))
+    result = crossed(Distances(), example, tmp_path)
+    assert not errors(result), [(d.code, d.message) for d in result.diagnoses]
+    assert "ill-conditioned" in {t.outcome for t in result.trials}
+
+
+class Best(nn.Module):
+    def forward(self, x):
+        return x.topk(3)
+
+
+def test_the_order_of_equal_keys_is_a_note(tmp_path: Path) -> None:
+    result = crossed(Best(), (torch.randn(2, 9),), tmp_path)
+    assert not errors(result), [(d.code, d.message) for d in result.diagnoses]
+
+
+class Filled(nn.Module):
+    def __init__(self, fill):
+        super().__init__()
+        self.fill = fill
+        self.lin = nn.Linear(3, 3)
+
+    def forward(self, x, attention_mask):
+        return torch.where(attention_mask[..., None] > 0, self.lin(x), torch.full_like(x, self.fill))
+
+
+def test_a_difference_under_padding_alone_is_a_note(tmp_path: Path) -> None:
+    one, two = Filled(0.0), Filled(1.0)
+    two.load_state_dict(one.state_dict())
+    example = (torch.randn(2, 5, 3), torch.ones(2, 5, dtype=torch.int64))
+    result = verdict(one, example, stock(two, example, tmp_path / "m.onnx"))
+    assert result.ok, [(d.code, d.message) for d in result.diagnoses]
+    assert "NUM008" in {d.code for d in result.diagnoses}
+
+
+class Pooled(Filled):
+    def forward(self, x, attention_mask):
+        return super().forward(x, attention_mask).mean(1)
+
+
+def test_a_pooled_output_that_differs_by_padding_is_wrong(tmp_path: Path) -> None:
+    one, two = Pooled(0.0), Pooled(1.0)
+    two.load_state_dict(one.state_dict())
+    example = (torch.randn(2, 5, 3), torch.ones(2, 5, dtype=torch.int64))
+    result = verdict(one, example, stock(two, example, tmp_path / "m.onnx"))
+    assert errors(result)
+
+
+def test_what_the_model_refuses_is_no_evidence(tmp_path: Path) -> None:
+    class Picky(nn.Module):
+        def forward(self, x):
+            if x.shape[0] > 2:
+                raise ValueError("two at most")
+            return x * 2
+
+    result = crossed(Picky(), (torch.randn(2, 4),), tmp_path, {"x": {0: "batch"}})
+    assert result.ok, [(d.code, d.message) for d in result.diagnoses]
+    assert all(t.outcome == "eager-refused" for t in result.trials if t.sizes.get("batch", 2) > 2)

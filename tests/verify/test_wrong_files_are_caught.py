@@ -1,0 +1,144 @@
+"""Files that load, run, and are wrong: each is caught without being told how, and the line is named."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from crossing import crossed, errors, marked, stock, verdict
+
+
+class BranchOnLength(nn.Module):
+    def forward(self, x):
+        x = x * 2
+        if x.shape[1] > 8:  # culprit
+            return x.mean(1)
+        return x.amax(1)
+
+
+class NumberFromLength(nn.Module):
+    def forward(self, x):
+        k = int(x.shape[1] * 0.5)  # culprit
+        y = x + 1
+        return y.topk(k, dim=1).values
+
+
+class RootOfLength(nn.Module):
+    def forward(self, x):
+        y = x @ x.transpose(1, 2)
+        return y / math.sqrt(x.shape[1])  # culprit
+
+
+class MaskShortcut(nn.Module):
+    def forward(self, x, mask):
+        if not mask.all():  # culprit
+            x = x.masked_fill(mask[..., None] == 0, 0.0)
+        return x.cumsum(1)
+
+
+class FloorDivision(nn.Module):
+    def forward(self, n):
+        m = n * 2
+        return m // 3  # culprit
+
+
+class Underflow(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 1)
+
+    def forward(self, x):
+        y = self.lin(x)
+        return nn.functional.logsigmoid(y)  # culprit
+
+
+class EmptyRow(nn.Module):
+    def forward(self, q, bias):
+        return nn.functional.scaled_dot_product_attention(q, q, q, attn_mask=bias)  # culprit
+
+
+class OneStep(nn.Module):
+    def forward(self, x):
+        return x + torch.linspace(0, 1, x.shape[0])  # culprit
+
+
+class HalfInside(nn.Module):
+    def forward(self, x):
+        h = x.half()
+        return (h * h).mean(-1).float()  # culprit
+
+
+class DuplicateIndices(nn.Module):
+    def forward(self, x, i, s):
+        return x.index_add(0, i, s)  # culprit
+
+
+LENGTH = {"x": {1: "length"}}
+CASES = {
+    "a branch on a length": (BranchOnLength(), (torch.randn(2, 12, 4),), LENGTH),
+    "a number from a length": (NumberFromLength(), (torch.randn(2, 8),), LENGTH),
+    "a root of a length": (RootOfLength(), (torch.randn(2, 8, 4),), LENGTH),
+    "a shortcut for a whole mask": (MaskShortcut(), (torch.randn(2, 5, 3), torch.ones(2, 5, dtype=torch.int64)), None),
+    "floor division of negatives": (FloorDivision(), (torch.tensor([1, 4, 9, 8]),), None),
+    "an unstable formula": (Underflow().eval(), (torch.randn(3, 4),), None),
+    "a fully masked row": (EmptyRow(), (torch.randn(2, 2, 4, 8), torch.zeros(2, 1, 4, 4)), None),
+    "a division by length minus one": (OneStep(), (torch.randn(3),), {"x": {0: "steps"}}),
+    "overflow in half precision": (HalfInside(), (torch.randn(2, 64),), None),
+    "duplicate indices": (DuplicateIndices(), (torch.randn(7, 3), torch.tensor([1, 4]), torch.randn(2, 3)), None),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_wrong_file_is_caught_and_the_line_named(name: str, tmp_path: Path) -> None:
+    result = crossed(*CASES[name][:2], tmp_path, CASES[name][2])
+    assert not result.ok
+    assert errors(result)
+    assert marked(result), [(d.code, d.message, str(d.location)) for d in result.diagnoses]
+
+
+def test_state_between_calls_is_caught_at_the_line_that_writes_it(tmp_path: Path) -> None:
+    class Counter(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("total", torch.zeros(4))
+
+        def forward(self, x):
+            self.total.add_(x.mean(0))  # culprit
+            return x + self.total
+
+    result = crossed(Counter(), (torch.zeros(2, 4),), tmp_path)
+    assert "NUM004" in errors(result)
+    assert marked(result)
+
+
+def test_an_attribute_that_counts_calls_is_caught(tmp_path: Path) -> None:
+    class Counter(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.calls = 0
+
+        def forward(self, x):
+            self.calls += 1  # culprit
+            return x * self.calls
+
+    result = crossed(Counter(), (torch.randn(2, 4),), tmp_path)
+    assert "NUM004" in errors(result)
+    assert marked(result)
+
+
+def test_another_models_file_is_refused(tmp_path: Path) -> None:
+    path = stock(nn.Linear(4, 4), (torch.randn(2, 4),), tmp_path / "a.onnx")
+    assert errors(verdict(nn.Linear(4, 4), (torch.randn(2, 4),), path)) == ["NUM001"]
+
+
+def test_a_file_with_other_outputs_is_refused(tmp_path: Path) -> None:
+    class Two(nn.Module):
+        def forward(self, input):
+            return input + 1, input * 2
+
+    path = stock(nn.Softplus(), (torch.randn(2, 4),), tmp_path / "a.onnx")
+    assert errors(verdict(Two(), (torch.randn(2, 4),), path)) == ["NUM013"]
