@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import statistics
 import subprocess
 import sys
@@ -52,18 +53,23 @@ def prepare(work: Path, layers: int) -> None:
     import torch
     import transformers
 
+    from torchferry.runtime.quantise import quantise
     from torchferry.tasks import export_directory
 
     work.mkdir(parents=True, exist_ok=True)
     if not (work / "torch").exists():
         torch.manual_seed(0)
         transformers.GPT2LMHeadModel(transformers.GPT2Config(n_layer=layers)).save_pretrained(work / "torch")
-    for precision in (None, "int8", "int4"):
-        place = work / f"torchferry{' ' + precision if precision else ''}"
+    exact = work / "torchferry"
+    if not exact.exists():
+        began = time.perf_counter()
+        export_directory(transformers.GPT2LMHeadModel.from_pretrained(work / "torch").eval(), exact)
+        print(f"exported in {time.perf_counter() - began:.0f} s", file=sys.stderr)
+    for precision in ("int8", "int4"):
+        place = work / f"torchferry {precision}"
         if not place.exists():
-            began = time.perf_counter()
-            export_directory(transformers.GPT2LMHeadModel.from_pretrained(work / "torch").eval(), place, precision=precision)
-            print(f"exported {place.name} in {time.perf_counter() - began:.0f} s", file=sys.stderr)
+            shutil.copytree(exact, place, ignore=shutil.ignore_patterns("*.onnx*"))
+            quantise(exact / "model.onnx", place / "model.onnx", precision)
 
 
 class Engine:
@@ -199,8 +205,6 @@ def _ctranslate2(name: str, work: Path, threads: int) -> Any:
 
 def _give_a_vocabulary(work: Path) -> None:
     """Put a tokenizer of made-up words beside a copy of the model: the converter asks for one."""
-    import shutil
-
     place = work / "for_ctranslate2"
     if place.exists():
         return

@@ -155,7 +155,7 @@ def _open(value: Any, name: str) -> tuple[str, Parts, Make] | None:
         return kind, *_dataclass(value, name)
     if type(value) in torch.utils._pytree.SUPPORTED_NODES:
         return kind, *_registered(value, name)
-    if _holds_tensors(value):
+    if _is_plain_object(value) and _holds_tensors(value):
         return kind, *_attributes(value, name, list(vars(value)))
     return None
 
@@ -232,18 +232,24 @@ def _shell(value: Any, names: list[str]) -> Any:
     return shell
 
 
-def _holds_tensors(value: Any) -> bool:
-    """Whether an object of an unknown class carries tensors in its attributes and so is a container."""
-    if (
-        isinstance(value, type | torch.nn.Module | torch.Tensor | torch.Generator)
-        or not hasattr(value, "__dict__")
-        or callable(value)
-    ):
+def _holds_tensors(value: Any, depth: int = 4) -> bool:
+    """Whether an object of an unknown class carries tensors in its attributes, or in what these hold, and so is a container."""
+    if isinstance(value, torch.Tensor) or is_cache(value):
+        return True
+    if not depth or isinstance(value, str | bytes | int | float | type(None)):
         return False
-    inner = itertools.chain.from_iterable(
-        v.values() if isinstance(v, Mapping) else v if isinstance(v, list | tuple) else [v] for v in vars(value).values()
-    )
-    return any(isinstance(v, torch.Tensor) or is_cache(v) for v in inner)
+    if isinstance(value, Mapping):
+        return any(_holds_tensors(v, depth - 1) for v in value.values())
+    if isinstance(value, list | tuple):
+        return any(_holds_tensors(v, depth - 1) for v in value)
+    return _is_plain_object(value) and any(_holds_tensors(v, depth - 1) for v in vars(value).values())
+
+
+def _is_plain_object(value: Any) -> bool:
+    """Whether an object is one of the user's, with attributes; not a module, a class, a function or anything of torch itself."""
+    if isinstance(value, type | torch.nn.Module | torch.Generator) or callable(value) or not hasattr(value, "__dict__"):
+        return False
+    return type(value).__module__.partition(".")[0] != "torch"
 
 
 # --- caches --------------------------------------------------------------------------------------
@@ -348,6 +354,6 @@ def _output_parts(value: Any, name: str) -> Parts | None:
         return [(under(n), c) for n, c in zip(names, children, strict=True)]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return [(under(f.name), getattr(value, f.name)) for f in dataclasses.fields(value)]
-    if _holds_tensors(value):
+    if _is_plain_object(value) and _holds_tensors(value):
         return [(under(k), v) for k, v in vars(value).items()]
     return None

@@ -47,7 +47,10 @@ def test_dynamic_shapes_are_read_in_every_form(spec: Any) -> None:
 
 def test_automatic_dims_get_names() -> None:
     spec = {"x": {0: Dim.AUTO, 1: Dim.DYNAMIC, 2: Dim.STATIC}, "mask": {0: Dim.AUTO, 1: Dim.AUTO}}
-    assert shapes(Job(Masked(), ARGS, dynamic_shapes=spec)) == [("batch_size", "sequence_length", 4), ("batch_size", "sequence_length")]
+    assert shapes(Job(Masked(), ARGS, dynamic_shapes=spec)) == [
+        ("batch_size", "sequence_length", 4),
+        ("batch_size", "sequence_length"),
+    ]
 
 
 def test_a_dim_with_ends_is_a_range_that_was_asked_for() -> None:

@@ -73,7 +73,9 @@ def test_the_model_is_found_behind_what_it_is_wrapped_in(model: Any) -> None:
     assert torch.allclose(eager.call(found.module, (X,))[0], NET(X))
 
 
-@pytest.mark.parametrize("args", [X, (X,), [X], {"x": X}, (X, {}), ({"x": X},)], ids=["tensor", "tuple", "list", "dict", "empty dict", "dict last"])
+@pytest.mark.parametrize(
+    "args", [X, (X,), [X], {"x": X}, (X, {}), ({"x": X},)], ids=["tensor", "tuple", "list", "dict", "empty dict", "dict last"]
+)
 def test_arguments_are_taken_in_every_form(args: Any) -> None:
     found = bound(Job(NET, args))
     assert names(found) == ["x"]

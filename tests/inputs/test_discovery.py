@@ -182,3 +182,22 @@ def test_probing_a_small_model_takes_no_time() -> None:
 def test_no_name_of_a_size_is_a_symbol_of_torch() -> None:
     found = bound(Job(lambda a, b, c: (a @ b, c), (torch.randn(2, 3), torch.randn(3, 4), torch.randn(2, 2, 2, 2, 2, 2))))
     assert all(d.name.isidentifier() and not d.name.startswith("s") or "_" in d.name for d in found.signature.dims)
+
+
+def test_rows_that_belong_together_are_one_batch_though_the_model_takes_them_apart() -> None:
+    class Lenient(nn.Module):
+        def forward(self, sound: torch.Tensor, text: torch.Tensor) -> torch.Tensor:
+            return text + sound.mean(1)[: text.shape[0]].sum(-1, keepdim=True) if len(text) == len(sound) else text
+
+    found = bound(Job(Lenient(), (torch.randn(3, 6, 2), torch.randn(3, 4))))
+    assert [s.shape[0] for s in found.signature.inputs] == ["batch_size", "batch_size"]
+
+
+def test_rows_that_meet_each_other_are_two_batches() -> None:
+    found = bound(Job(torch.cdist, (torch.randn(3, 4), torch.randn(3, 4))))
+    assert len({s.shape[0] for s in found.signature.inputs}) == 2
+
+
+def test_outputs_that_never_meet_leave_their_inputs_apart() -> None:
+    found = bound(Job(lambda x, y: (x * 2, y + 1), (torch.randn(3, 4), torch.randn(3, 5))))
+    assert len({s.shape[0] for s in found.signature.inputs}) == 2

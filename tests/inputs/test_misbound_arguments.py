@@ -31,7 +31,9 @@ def found(**options: Any) -> Any:
     return bind(Case(Job(Gpt().eval(), (IDS, ONES), **options)))
 
 
-@pytest.mark.parametrize("names", [("input_ids", "attention_mask"), None], ids=["by the names given", "by what the model looks at"])
+@pytest.mark.parametrize(
+    "names", [("input_ids", "attention_mask"), None], ids=["by the names given", "by what the model looks at"]
+)
 def test_a_mask_in_the_place_of_the_cache_is_bound_to_the_mask(names: Any) -> None:
     step = found(input_names=names)
     assert step.fault is not None
@@ -46,7 +48,9 @@ def test_a_mask_in_the_place_of_the_cache_is_bound_to_the_mask(names: Any) -> No
 
 def test_names_that_contradict_a_call_that_works_are_a_finding() -> None:
     def model(input_ids, attention_mask=None, token_type_ids=None):  # type: ignore[no-untyped-def]
-        return input_ids * (ONES if attention_mask is None else attention_mask) + (0 if token_type_ids is None else token_type_ids)
+        return input_ids * (ONES if attention_mask is None else attention_mask) + (
+            0 if token_type_ids is None else token_type_ids
+        )
 
     step = bind(Case(Job(model, (IDS, ONES), input_names=("input_ids", "token_type_ids"))))
     assert [f.facts["meant"] for f in step.findings if f.kind == "misbound-argument"] == ["token_type_ids"]

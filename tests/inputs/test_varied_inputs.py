@@ -90,7 +90,9 @@ def test_the_example_is_the_example_at_its_own_sizes() -> None:
 
 
 def test_paddings_are_what_they_say() -> None:
-    right, left, one, empty = (made(v, sequence_length=8)["attention_mask"] for v in ("right-padded", "left-padded", "one-valid", "empty-row"))
+    right, left, one, empty = (
+        made(v, sequence_length=8)["attention_mask"] for v in ("right-padded", "left-padded", "one-valid", "empty-row")
+    )
     assert bool((right.diff(dim=-1) <= 0).all())
     assert bool((left.diff(dim=-1) >= 0).all())
     assert one.sum(-1).tolist() == [1, 1, 1]
@@ -98,14 +100,18 @@ def test_paddings_are_what_they_say() -> None:
 
 
 def test_a_mask_whose_ones_mean_hidden_keeps_its_sense() -> None:
-    step = bind(Case(Job(lambda x, pad: x.masked_fill(pad[..., None], 0.0), (torch.randn(2, 5, 3), torch.zeros(2, 5, dtype=torch.bool)))))
+    step = bind(
+        Case(Job(lambda x, pad: x.masked_fill(pad[..., None], 0.0), (torch.randn(2, 5, 3), torch.zeros(2, 5, dtype=torch.bool))))
+    )
     hidden = step.value.vary({}, "right-padded", 1)[1]
     assert not bool(hidden[0].any())
     assert bool((hidden.int().diff(dim=-1) >= 0).all())
 
 
 @pytest.mark.parametrize(
-    ("values", "sizes"), [("no-such-way", {}), ("random", {"no_such_dim": 3}), ("random", {"batch_size": -1})], ids=["way", "dim", "negative"]
+    ("values", "sizes"),
+    [("no-such-way", {}), ("random", {"no_such_dim": 3}), ("random", {"batch_size": -1})],
+    ids=["way", "dim", "negative"],
 )
 def test_what_cannot_be_made_is_refused(values: str, sizes: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=r"`|negative"):

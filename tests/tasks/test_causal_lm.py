@@ -33,7 +33,7 @@ def test_names_axes_and_examples_follow_the_conventions() -> None:
     assert part.output_names[:3] == ("logits", "present.0.key", "present.0.value")
     assert part.dynamic_shapes[1] == {0: "batch_size", 1: "past_sequence_length + sequence_length"}
     assert any(call[0][2].shape[2] == 0 for call in part.examples), "an empty past is among the examples"
-    assert part.ranges["past_sequence_length"] == (0, None)
+    assert part.ranges["past_sequence_length"] == (0, 63)
 
 
 def test_the_graph_with_its_cache_gives_what_the_model_gives_on_the_whole_text() -> None:

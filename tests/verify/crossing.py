@@ -29,7 +29,7 @@ def verdict(model: torch.nn.Module, args: tuple[Any, ...], path: Path, **options
     return verify(model, path, args, check=False, **{"budget": Budget(), **options})
 
 
-def crossed(model: torch.nn.Module, args: tuple[Any, ...], tmp_path: Path, axes: dict[str, dict[int, str]] | None = None) -> Result:
+def crossed(model: torch.nn.Module, args: tuple[Any, ...], tmp_path: Path, axes: Any = None) -> Result:
     """Return what torchferry says of the file that torch.onnx makes of a model."""
     return verdict(model, args, stock(model, args, tmp_path / "model.onnx", axes))
 

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
-
 from crossing import crossed, errors, stock, verdict
+from torch import nn
 
 BATCH = {"input": {0: "batch"}}
 MODELS = {
     "a perceptron": (nn.Sequential(nn.Linear(5, 8), nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 3)), torch.randn(2, 5)),
-    "a convolutional net": (nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.MaxPool2d(2)), torch.randn(2, 2, 8, 8)),
+    "a small net": (nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.MaxPool2d(2)), torch.randn(2, 2, 8, 8)),
     "an embedding": (nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 4)), torch.tensor([[1, 2, 9], [0, 3, 4]])),
     "a softmax": (nn.Softmax(-1), torch.randn(2, 5)),
     "a sigmoid": (nn.Sigmoid(), torch.randn(2, 5)),
@@ -84,13 +83,14 @@ def test_a_pooled_output_that_differs_by_padding_is_wrong(tmp_path: Path) -> Non
     assert errors(result)
 
 
-def test_what_the_model_refuses_is_no_evidence(tmp_path: Path) -> None:
-    class Picky(nn.Module):
-        def forward(self, x):
-            if x.shape[0] > 2:
-                raise ValueError("two at most")
-            return x * 2
+class Picky(nn.Module):
+    def forward(self, x):
+        if (x < 0).any():
+            raise ValueError("nothing negative")
+        return x * 2
 
-    result = crossed(Picky(), (torch.randn(2, 4),), tmp_path, {"x": {0: "batch"}})
+
+def test_what_the_model_refuses_is_no_evidence(tmp_path: Path) -> None:
+    result = crossed(Picky(), (torch.rand(2, 4),), tmp_path)
     assert result.ok, [(d.code, d.message) for d in result.diagnoses]
-    assert all(t.outcome == "eager-refused" for t in result.trials if t.sizes.get("batch", 2) > 2)
+    assert "eager-refused" in {t.outcome for t in result.trials}

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
-
 from crossing import crossed, errors, marked, stock, verdict
+from torch import nn
 
 
 class BranchOnLength(nn.Module):

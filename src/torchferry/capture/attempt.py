@@ -44,7 +44,9 @@ def attempt(module: Any, args: tuple[Any, ...], shapes: Any, chosen: tuple[strat
     return Outcome(None, "", tuple(attempts), notes)
 
 
-def once(strategy: strategies.Strategy, module: Any, args: tuple[Any, ...], shapes: Any, notes: list[Finding] | None = None) -> Any:
+def once(
+    strategy: strategies.Strategy, module: Any, args: tuple[Any, ...], shapes: Any, notes: list[Finding] | None = None
+) -> Any:
     """Return a strategy's program for a module of which a capture may spoil the state; globals are left as they were."""
     with patches.active(module, [] if notes is None else notes), eager.untouched_rng(), _quiet():
         return strategy.run(module, eager.clone(args), strategies.moving(shapes))

@@ -81,7 +81,15 @@ class _Spelled(ast.NodeTransformer):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if name in ("sym_float", "sym_int", "float", "int", "ToFloat"):
             return node.args[0]
-        known = {"trunc": "floor", "floor": "floor", "ceil": "ceiling", "sqrt": "sqrt", "sym_sqrt": "sqrt", "max": "Max", "min": "Min"}
+        known = {
+            "trunc": "floor",
+            "floor": "floor",
+            "ceil": "ceiling",
+            "sqrt": "sqrt",
+            "sym_sqrt": "sqrt",
+            "max": "Max",
+            "min": "Min",
+        }
         if name not in known:
             raise ValueError(name)
         return ast.Call(ast.Name(known[name], ast.Load()), node.args, [])
@@ -129,7 +137,9 @@ def _origin(code: str, text: str, shape_env: Any, bound: Bound) -> Location | No
 
 
 def _symbol_names(expr: Any, shape_env: Any, bound: Bound) -> frozenset[str]:
-    return frozenset().union(*(symbols(str(d)) for s in expr.free_symbols if (d := _dim_of(s, shape_env, bound)) is not None), frozenset())
+    return frozenset().union(
+        *(symbols(str(d)) for s in expr.free_symbols if (d := _dim_of(s, shape_env, bound)) is not None), frozenset()
+    )
 
 
 def _dim_of(symbol: Any, shape_env: Any, bound: Bound) -> str | None:

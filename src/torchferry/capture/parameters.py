@@ -9,4 +9,4 @@ from typing import Any
 def with_parameters(function: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
     """Return a function that takes parameters of these names and passes them on by position."""
     given = ", ".join(names)
-    return eval(f"lambda {given}: function({given}{',' if given else ''})", {"function": function})  # type: ignore[no-any-return]  # noqa: S307
+    return eval(f"lambda {given}: function({given}{',' if given else ''})", {"function": function})  # type: ignore[no-any-return]

@@ -54,7 +54,12 @@ def _conditions(program: Any, bound: Bound, sizes: dict[str, int], names: set[st
     """Yield the conditions of a piece on the dims that split the model; that a size is not 1 is only how torch counts."""
     for guard in guards.read(program, bound):
         narrows = guards.counterexample(guard.text, bound.signature) is not None
-        if symbols(guard.text) <= names and narrows and holds(guard.text, sizes) and not re.fullmatch(r"Ne\(\w+, 1\)|Ne\(1, \w+\)|\w+ >= 2", guard.text):
+        if (
+            symbols(guard.text) <= names
+            and narrows
+            and holds(guard.text, sizes)
+            and not re.fullmatch(r"Ne\(\w+, 1\)|Ne\(1, \w+\)|\w+ >= 2", guard.text)
+        ):
             yield guard.text
 
 
@@ -62,7 +67,10 @@ def _uncovered(pieces: list[Piece], bound: Bound, names: list[str]) -> dict[str,
     """Return sizes within the declared ranges that no piece is right for; those of at least 2 first, as torch sets 1 apart."""
     numbers = {int(n) for p in pieces for c in p.conditions for n in re.findall(r"\b\d+\b", c) if int(n) < 10**5}
     dims = [bound.signature.dim(name) or Dim(name) for name in names]
-    points = [dict(zip(names, p, strict=True)) for p in itertools.islice(itertools.product(*(guards.points(d, numbers) for d in dims)), 5000)]
+    points = [
+        dict(zip(names, p, strict=True))
+        for p in itertools.islice(itertools.product(*(guards.points(d, numbers) for d in dims)), 5000)
+    ]
     open_ones = [p for p in points if not any(piece.covers(p) for piece in pieces)]
     return min(open_ones, key=lambda p: (any(n < 2 for n in p.values()), sum(p.values())), default=None)
 
@@ -127,4 +135,4 @@ _TENSOR_WORDS: dict[str, Callable[..., Any]] = {
 def _evaluated(text: str, sizes: dict[str, Any]) -> torch.Tensor:
     """Return a condition as a tensor: computed in the graph, from the sizes that the inputs turn out to have."""
     given = {name: torch.scalar_tensor(sizes[name], dtype=torch.int64) for name in symbols(text)}
-    return torch.as_tensor(eval(compile(text, "<guard>", "eval"), {"__builtins__": {}}, {**_TENSOR_WORDS, **given}))  # noqa: S307
+    return torch.as_tensor(eval(compile(text, "<guard>", "eval"), {"__builtins__": {}}, {**_TENSOR_WORDS, **given}))

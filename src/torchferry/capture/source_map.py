@@ -32,7 +32,12 @@ def is_user_file(file: str) -> bool:
 def is_model_file(file: str) -> bool:
     """Say whether a file may hold a model's code: the user's own, or an installed package other than torch."""
     inside = file.startswith((_TORCH, _OURS)) and not file.startswith(_EXAMPLES)
-    return not inside and bool(file) and not file.startswith("<") and ("site-packages" in file or "dist-packages" in file or is_user_file(file))
+    return (
+        not inside
+        and bool(file)
+        and not file.startswith("<")
+        and ("site-packages" in file or "dist-packages" in file or is_user_file(file))
+    )
 
 
 def locate(fault: Fault) -> Location | None:

@@ -53,7 +53,9 @@ def _with_sites(narrow: Finding, module: Any) -> Finding:
     """Return a narrowing guard with the rewrites that may keep both sides of its line in the graph."""
     place = narrow.location
     options = candidates(module, place.file, place.line) if place and place.file and place.line else []
-    return replace(narrow, facts={**narrow.facts, "sites": [s.facts() for s in options if s.kind in ("branch", "ternary", "for", "exit")]})
+    return replace(
+        narrow, facts={**narrow.facts, "sites": [s.facts() for s in options if s.kind in ("branch", "ternary", "for", "exit")]}
+    )
 
 
 def _explored(outcome: Outcome, bound: Bound) -> Explored | None:

@@ -49,7 +49,9 @@ def from_script(module: Any, args: tuple[Any, ...], shapes: Any) -> Any:
 def _export(module: Any, args: tuple[Any, ...], shapes: Any, *, strict: bool) -> Any:
     # sizes of 0 and 1 are not set apart, and a guard is kept as a guard: both as torch.onnx itself asks for
     with torch.no_grad(), shape_config.patch(backed_size_oblivious=True):
-        return torch.export.export(module, args, dynamic_shapes=shapes, strict=strict, prefer_deferred_runtime_asserts_over_guards=False)
+        return torch.export.export(
+            module, args, dynamic_shapes=shapes, strict=strict, prefer_deferred_runtime_asserts_over_guards=False
+        )
 
 
 def moving(shapes: Any) -> Any:

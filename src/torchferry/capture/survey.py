@@ -32,6 +32,12 @@ def of_program(program: Any, bound: Bound) -> Iterator[Finding]:
 
 def _is_dropout(node: Any) -> bool:
     name = getattr(getattr(node.target, "_schema", None), "name", "")
-    if name not in ("aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout", "aten::native_dropout"):
+    if name not in (
+        "aten::dropout",
+        "aten::feature_dropout",
+        "aten::alpha_dropout",
+        "aten::feature_alpha_dropout",
+        "aten::native_dropout",
+    ):
         return False
     return len(node.args) > 2 and node.args[2] is True and node.args[1] != 0

@@ -9,10 +9,21 @@ import torch
 from torchferry.capture import guards, source_map, strategies
 from torchferry.records import Bound, Fault, Location
 
-_PINNED = ("specialized it to be a constant", "conflicts between user-specified ranges and inferred ranges", "Constraints violated")
+_PINNED = (
+    "specialized it to be a constant",
+    "conflicts between user-specified ranges and inferred ranges",
+    "Constraints violated",
+)
 
 
-_VALUES = ("unhashable type: non-nested SymInt", "data-dependent", "Data-dependent", "data dependent", "DataDependentOutputException", "GuardOnDataDependentSymNode")
+_VALUES = (
+    "unhashable type: non-nested SymInt",
+    "data-dependent",
+    "Data-dependent",
+    "data dependent",
+    "DataDependentOutputException",
+    "GuardOnDataDependentSymNode",
+)
 
 
 def data_dependent(fault: Fault) -> bool:

@@ -30,7 +30,9 @@ DEVICE = re.compile(
 
 def failed_call(case: Case) -> Fault | None:
     """Return what the model raised on its own example, unless another reading of the arguments explains it."""
-    return None if case.findings("misbound-argument") else case.fault("inputs")
+    if case.findings("misbound-argument") or not case.findings("example-failed"):
+        return None
+    return case.fault("inputs")
 
 
 def about_device(fault: Fault | None) -> bool:

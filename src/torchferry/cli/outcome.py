@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from torchferry.cli.screen import console
 from torchferry.files import write_text
-from torchferry.report.standing import unwritten, without_evidence
+from torchferry.report.standing import unwritten
 
 if TYPE_CHECKING:
     from torchferry.cli.work import Ask
@@ -67,7 +67,7 @@ def _written(result: Result, ask: Ask) -> Iterator[str]:
 def exit_code(result: Result) -> int:
     """Return 0 only for a result that is right; otherwise what kind of not right it is."""
     waiting = unwritten(result.history, result.path)
-    if result.ok and not waiting and not without_evidence(result.history):
+    if result.ok and not waiting:
         return VERIFIED
     case = result.history.cases[0] if waiting else result.history.best  # the file as it came, not its mended copy
     verified = case.value("verify")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from torchferry.errors import UsageError
 from torchferry.inputs import sizes as size_text
 from torchferry.inputs.axis_names import name_roots
+from torchferry.inputs.batches import tie_batches
 from torchferry.inputs.bounds import Span, spans
 from torchferry.inputs.hints import Hints, symbolic_sizes
 from torchferry.inputs.moving import Search, Ties, Unit
@@ -71,6 +72,7 @@ def discover(
         ties = Search(prober, base, units, lambda: _hints(prober)).run()
         _settle_ones(prober, ties, example)
         _tie_idle_masks(prober, ties)
+        tie_batches(prober, ties)
         if asked is not None:
             _same_name_same_size(ties, asked, names, example)
             _only_asked(ties, {**asked, **dict.fromkeys(must, Ask())}, example)

@@ -6,8 +6,10 @@ the other. Branches and loops of the user's code show up there too, so each tie 
 
 from __future__ import annotations
 
+import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import sympy
@@ -30,7 +32,7 @@ def symbolic_sizes(module: torch.nn.Module, tensors: Sequence[torch.Tensor]) -> 
     try:
         fakes = [_symbolic(mode, f"input_{i}", t) for i, t in enumerate(tensors)]
         named = {(i, a): _expression(n) for i, fake in enumerate(fakes) for a, n in enumerate(fake.shape)}
-        with mode, eager.untouched(module), warnings.catch_warnings(), torch.no_grad():
+        with mode, eager.untouched(module), warnings.catch_warnings(), torch.no_grad(), _quiet():
             warnings.simplefilter("ignore")
             module(*fakes)
     except Exception:  # data-dependent code, foreign calls: then there are no hints, and trying must do
@@ -38,6 +40,20 @@ def symbolic_sizes(module: torch.nn.Module, tensors: Sequence[torch.Tensor]) -> 
     for axis, symbol in named.items():
         sizes[axis] = sympy.sympify(env.simplify(symbol))
     return sizes
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep torch from logging what a stand-in cannot do: it is expected here."""
+    loud = [logging.getLogger(n) for n in ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes")]
+    before = [(log, log.disabled) for log in loud]
+    for log in loud:
+        log.disabled = True
+    try:
+        yield
+    finally:
+        for log, disabled in before:
+            log.disabled = disabled
 
 
 def _symbolic(mode: FakeTensorMode, name: str, tensor: torch.Tensor) -> Any:

@@ -29,7 +29,7 @@ def notices(callee: Callee, prepared: Prepared, observed: Observed) -> Iterator[
     for name, leaf in observed.outputs:
         if isinstance(leaf, torch.Tensor) and leaf.is_complex():
             yield Finding("complex-output", Location(op=name), {"output": name})
-        elif not is_output(leaf):
+        elif not is_output(leaf) and (isinstance(leaf, str | bytes) or "." not in name):
             yield Finding(
                 "output-left-out", Location(op=name), {"output": name, "type": type(leaf).__name__, "value": shown(leaf)}
             )

@@ -26,6 +26,7 @@ class Refusal:
     text: str
     module_path: str = ""
     module_type: str = ""
+    rows: int | None = None  # when that module is an embedding
 
 
 class Prober:
@@ -110,7 +111,8 @@ class Prober:
                 speaking = owner
             trace = trace.tb_next
         path = paths.get(id(speaking), "").removeprefix("model").removeprefix(".")
-        return Refusal(f"{type(error).__name__}: {error}".strip(), path, type(speaking).__name__)
+        rows = speaking.num_embeddings if isinstance(speaking, torch.nn.Embedding) else None
+        return Refusal(f"{type(error).__name__}: {error}".strip(), path, type(speaking).__name__, rows)
 
 
 def _low(tensor: torch.Tensor, part: Part, top: int) -> torch.Tensor:
@@ -148,9 +150,11 @@ def observe(module: Any, tensors: Sequence[torch.Tensor]) -> Observed:
     seen: list[tuple[str, Any]] = []
 
     def watch(path: str, table: torch.nn.Embedding) -> None:
-        handles.append(
-            table.register_forward_pre_hook(lambda m, args: tables.append((path, table.num_embeddings, args[0].detach())))
-        )
+        def note(module: Any, args: tuple[Any, ...]) -> None:
+            if args and isinstance(args[0], torch.Tensor):  # a subclass may take anything
+                tables.append((path, table.num_embeddings, args[0].detach()))
+
+        handles.append(table.register_forward_pre_hook(note))
 
     def call(*flat: torch.Tensor) -> tuple[torch.Tensor, ...]:
         seen[:] = module.named_outputs(flat)

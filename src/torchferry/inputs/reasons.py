@@ -32,5 +32,7 @@ def why_fixed(refusal: Refusal | None, size: int) -> str:
         "BatchNorm2d",
     ):
         return f"{refusal.module_path} wants {size}"
+    if refusal.rows is not None and "index" in refusal.text:
+        return f"{refusal.module_path} has {refusal.rows} rows"
     first = refusal.text.splitlines()[0] if refusal.text else ""
     return first if len(first) <= MOST else first[: MOST - 3].rstrip() + "..."

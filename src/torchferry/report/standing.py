@@ -6,8 +6,6 @@ from pathlib import Path
 
 from torchferry.records import History
 
-EVIDENCE = ("agree", "random", "padding-only", "tie-order")  # a refusal, or rounding run wild, shows nothing
-
 
 def unwritten(history: History, path: Path | None) -> bool:
     """Whether a file works only with repairs that were made on a copy, while `path` still is the file as it came."""
@@ -15,12 +13,6 @@ def unwritten(history: History, path: Path | None) -> bool:
     if job.onnx is None or job.model is not None or checked is None or checked.path is None:
         return False
     return path == job.onnx and Path(checked.path) != job.onnx
-
-
-def without_evidence(history: History) -> bool:
-    """Whether a file was to be compared with its model, and not one comparison says that they agree."""
-    verified = history.best.value("verify")
-    return verified is not None and not any(t.outcome in EVIDENCE for t in verified.trials)
 
 
 def feeds_mended(history: History) -> bool:

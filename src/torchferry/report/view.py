@@ -13,7 +13,7 @@ from typing import Protocol
 from torchferry.certificate import versions
 from torchferry.records import Case, Diagnosis, History, Repair, Signature, TensorSpec, Trial
 from torchferry.report import said, source
-from torchferry.report.standing import feeds_mended, unwritten, without_evidence
+from torchferry.report.standing import feeds_mended, unwritten
 from torchferry.report.words import headline, lower_start, span
 
 
@@ -174,7 +174,7 @@ def of(
     """Return the view of a history."""
     case = history.best
     waiting = unwritten(history, path)
-    fine = (case.ok if ok is None else ok) and not waiting and not without_evidence(history)
+    fine = (case.ok if ok is None else ok) and not waiting
     verified, translated = case.value("verify"), case.value("translate")
     checked = (history.cases[0] if waiting else case).value("check")
     bound = case.value("inputs")

@@ -68,10 +68,10 @@ def prepare(model: Any, *, position_ids: bool = False) -> Prepared:
             for batch, past, sequence in ((3, 0, 5), (1, 6, 1), (1, 0, 1), (2, 1, 2))
         )
         most = _longest(model, graph)
-    return Prepared("text-generation", (_part(graph, example, further),), model, most, partial(_write, model, most))
+    return Prepared("text-generation", (_part(graph, example, further, most),), model, most, partial(_write, model, most))
 
 
-def _part(graph: CausalLMGraph, example: tuple[Any, ...], further: tuple[Call, ...]) -> Part:
+def _part(graph: CausalLMGraph, example: tuple[Any, ...], further: tuple[Call, ...], most: int | None) -> Part:
     fed = ("position_ids",) if graph.positions == "input" else ()
     layers = (len(example) - 2 - len(fed)) // 2
     new, grown = {0: BATCH, 1: SEQUENCE}, {0: BATCH, 2: PAST}
@@ -82,7 +82,7 @@ def _part(graph: CausalLMGraph, example: tuple[Any, ...], further: tuple[Call, .
         input_names=("input_ids", "attention_mask", *fed, *cache.names(layers, "past_key_values")),
         output_names=("logits", *cache.names(layers, "present")),
         dynamic_shapes=(new, {0: BATCH, 1: TOTAL}, *(new for _ in fed), *(grown for _ in range(2 * layers))),
-        ranges={BATCH: (1, None), SEQUENCE: (1, None), PAST: (0, None)},
+        ranges={PAST: (0, None if most is None else most - 1)},  # the others begin at 1, as sizes do
         examples=further,
     )
 

@@ -15,7 +15,7 @@ import torch
 from torchferry import api, eager
 from torchferry.errors import ExportError, UsageError
 from torchferry.files import check_writable, move_into_place, workspace
-from torchferry.progress import Event, log, tell
+from torchferry.progress import Event, listening, log, tell
 from torchferry.records import Case, Verified
 from torchferry.result import Result, size_on_disk
 from torchferry.runtime import tokens
@@ -52,7 +52,7 @@ def export_directory(
         raise UsageError(f"`{place}` is a file; a model that generates is exported to a directory")
     place.parent.mkdir(parents=True, exist_ok=True)
     check_writable(place / "model.onnx" if place.exists() else place)
-    with _in_eval(model), workspace(near=place) as folder:
+    with listening(options.get("progress")), _in_eval(model), workspace(near=place) as folder:
         prepared = prepare(model, task, position_ids=position_ids)
         if prepared is None:
             raise UsageError(

@@ -128,7 +128,6 @@ def _encoder_part(model: Any, graph: EncoderGraph, reads: list[tuple[torch.Tenso
         input_names=(model.main_input_name, *(("attention_mask",) if masked else ())),
         output_names=("last_hidden_state", *cache.names(layers, "present", "encoder.")),
         dynamic_shapes=tuple(moving for _ in reads[0]),
-        ranges={BATCH: (1, None), **({READ: (1, None)} if masked else {})},
         examples=tuple((r, {}) for r in reads[1:]),
     )
 
@@ -153,7 +152,7 @@ def _decoder_part(graph: DecoderGraph, calls: list[tuple[torch.Tensor, ...]], la
             *(grown for _ in range(2 * layers)),
             *(looked for _ in range(2 * layers)),
         ),
-        ranges={BATCH: (1, None), SEQUENCE: (1, None), PAST: (0, None), **({READ: (1, None)} if masked else {})},
+        ranges={PAST: (0, None)},
         examples=tuple((c, {}) for c in calls[1:]),
     )
 

@@ -11,7 +11,7 @@ import logging
 import operator
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from types import SimpleNamespace
@@ -31,7 +31,10 @@ def _internals() -> SimpleNamespace:
     try:
         from torch.onnx._internal.exporter import _core, _decomp, _dispatching, _errors, _fx_passes, _registration
 
+        from torch.onnx._internal.exporter._torchlib.ops import hop
+
         return SimpleNamespace(
+            call=hop.call_op,
             build=_core._exported_program_to_onnx_program,
             Registry=_registration.ONNXRegistry,
             implemented=_decomp.get_onnx_implemented_overloads,
@@ -92,6 +95,12 @@ def translatable(node: Any, registry: Any) -> bool:
     if node.target is operator.getitem or str(getattr(node.target, "namespace", "")) == "onnx":
         return True
     return _internals().dispatch(node, registry)[0] is not None
+
+
+def custom_node(domain: str, op_type: str, inputs: Sequence[Any], attributes: Mapping[str, Any], outputs: int) -> Any:
+    """Add a node of a custom domain to the graph that is being built, from within a translation."""
+    made = _internals().call(op_type, *inputs, _domain=domain, _num_outputs=outputs, **attributes)
+    return made if outputs > 1 else made[0]
 
 
 def build(program: Any, registry: Any) -> ir.Model:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from torchferry.errors import ForeignApiMoved, UsageError
+from torchferry.translate.exporter import custom_node
 
 _decompositions: dict[Any, Callable[..., Any]] = {}
 _translations: dict[Any, Callable[..., Any]] = {}
@@ -88,8 +89,6 @@ def _overload(name: str) -> Any:
 
 def _custom_node(target: Any, domain: str, op_type: str | None) -> Callable[..., Any]:
     """Return a translation to one node of a custom domain, shaped by the operator's schema."""
-    from onnxscript.values import Opset
-
     schema = target._schema
     operator = op_type or "".join(part.capitalize() for part in schema.name.partition("::")[2].split("_"))
     tensors = {a.name for a in schema.arguments if "Tensor" in str(a.type)}
@@ -98,8 +97,7 @@ def _custom_node(target: Any, domain: str, op_type: str | None) -> Callable[...,
         given = {**dict(zip([a.name for a in schema.arguments], args, strict=False)), **kwargs}
         inputs = [value for name, value in given.items() if name in tensors]
         attributes = {name: value for name, value in given.items() if name not in tensors and value is not None}
-        outputs = len(schema.returns)
-        return getattr(Opset(domain, 1), operator)(*inputs, **attributes, **({"_outputs": outputs} if outputs > 1 else {}))
+        return custom_node(domain, operator, inputs, attributes, len(schema.returns))
 
     translation.__name__ = operator
     return translation

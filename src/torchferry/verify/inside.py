@@ -51,20 +51,20 @@ def opened(sides: Sides) -> Iterator[Inside | Fault]:
 
 
 def expose(model: onnx.ModelProto, names: Sequence[str], beside: Path, to: Path) -> Path:
-    """Write a copy of the model that also gives the values of these names; its weights are linked, not copied."""
-    exposed = onnx.ModelProto()
-    exposed.CopyFrom(model)
-    given = {o.name for o in exposed.graph.output}
-    exposed.graph.output.extend(onnx.ValueInfoProto(name=n) for n in names if n not in given)
-    for tensor in exposed.graph.initializer:
-        for entry in tensor.external_data:
-            if entry.key == "location" and not (to.parent / entry.value).exists():
-                os.link(beside.parent / entry.value, to.parent / entry.value) if _one_disk(beside, to) else (
-                    to.parent / entry.value
-                ).symlink_to((beside.parent / entry.value).resolve())
-    to.write_bytes(exposed.SerializeToString())
+    """Write the model so that it also gives the values of these names; weights beside it are linked, not copied."""
+    given = len(model.graph.output)
+    known = {o.name for o in model.graph.output}
+    model.graph.output.extend(onnx.ValueInfoProto(name=n) for n in names if n not in known)
+    to.write_bytes(model.SerializeToString())
+    del model.graph.output[given:]  # the caller's model is as it was; a copy would double a large one
+    for place in {e.value for t in model.graph.initializer for e in t.external_data if e.key == "location"}:
+        if not (to.parent / place).exists():
+            _link(beside.parent / place, to.parent / place)
     return to
 
 
-def _one_disk(one: Path, other: Path) -> bool:
-    return one.parent.stat().st_dev == other.parent.stat().st_dev
+def _link(source: Path, target: Path) -> None:
+    if source.stat().st_dev == target.parent.stat().st_dev:
+        os.link(source, target)  # onnxruntime does not follow links out of the model's folder
+    else:
+        target.symlink_to(source.resolve())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from torchferry.records import Difference, Fault, Outcome, Tolerance, Trial
 from torchferry.verify.arrays import Array, array, is_float, wide
 from torchferry.verify.compare import compare, wrong
 from torchferry.verify.masks import length_name, padding, under_padding
+from torchferry.verify.memory import little_memory
 from torchferry.verify.nature import Nature
 from torchferry.verify.oracle import ill_conditioned
 from torchferry.verify.sides import Call, Sides
@@ -55,7 +57,8 @@ def judge(bench: Bench, plan: Plan, args: Call) -> Judged:
 
 def _judged(bench: Bench, plan: Plan, args: Call) -> Judged:
     trial = Trial(plan.title, {**bench.sizes, **plan.sizes}, plan.values, plan.seed, "agree")
-    want = bench.sides.eager(args)
+    with little_memory() if plan.values == "big" else nullcontext():
+        want = bench.sides.eager(args)
     if isinstance(want, Fault):
         note = f"{want.type_name}: {_line(want.text)}"
         return Judged(plan, replace(trial, outcome="eager-refused", note=note), args, fault=want)

@@ -157,8 +157,8 @@ def _hopeless(module: torch.nn.Module, args: tuple[Any, ...], want: list[Array],
         with np.errstate(invalid="ignore", over="ignore"):
             far, own = np.abs(wide(g) - wide(w)), np.abs(wide(n) - wide(w))
             slack = 1e-5 + 1e-5 * np.abs(wide(w))
-        if bool(np.nan_to_num(far).max() > HOPELESS * (np.nan_to_num(own).max() + np.nan_to_num(slack).max())):
-            return True
+            if bool(np.nan_to_num(far).max() > HOPELESS * (np.nan_to_num(own).max() + np.nan_to_num(slack).max())):
+                return True
     return False
 
 
@@ -192,11 +192,23 @@ def _explained(want: Array, got: Array, truth: Array | None, moved: Array | None
         far = np.nan_to_num(np.abs(got - want), nan=0.0)
         slack = 1e-5 + 1.3e-6 * np.nan_to_num(np.abs(want), nan=0.0, posinf=0.0, neginf=0.0)
         allowed = slack if moved is None else slack + SPREAD * np.nan_to_num(moved)
-        if truth is not None and truth.shape == want.shape:
-            own = np.nan_to_num(np.abs(want - wide(truth)), nan=0.0)
-            nearer = np.nan_to_num(np.abs(got - wide(truth)), nan=np.inf) <= FACTOR * own + slack
-            return bool((nearer | (far <= allowed)).all())
-    return bool((far <= allowed).all())
+        if truth is None or truth.shape != want.shape:
+            return bool((far <= allowed).all())
+        own = np.nan_to_num(np.abs(want - wide(truth)), nan=0.0)
+        its = np.nan_to_num(np.abs(got - wide(truth)), nan=np.inf)
+        nearer = its <= FACTOR * _worst_of_its_kind(own, wide(truth)) + slack
+    return bool((nearer | (far <= allowed)).all())
+
+
+def _worst_of_its_kind(errors: Array, truth: Array) -> Array:
+    """Return, for each number, the largest error among those of about its size: one lucky number proves nothing.
+
+    Errors of far larger numbers do not count, lest a huge one excuse all others.
+    """
+    with np.errstate(divide="ignore"):
+        decades = np.clip(np.floor(np.log10(np.abs(np.nan_to_num(truth)) + 1e-30)), -8, 40).astype(int)
+    worst = {d: float(errors[decades == d].max()) for d in np.unique(decades)}
+    return np.vectorize(lambda d: max(worst.get(d + step, 0.0) for step in (-1, 0, 1)), otypes=[float])(decades)
 
 
 def _explained_beyond_range(want: Array, got: Array, truth: Array | None) -> bool:

@@ -86,12 +86,11 @@ def number_origin(file: str, line: int) -> int:
 def attribute_line(file: str, name: str) -> int | None:
     """Return the line of a method, other than `__init__`, that writes `self.<name>`: by assignment or an in-place method."""
     tree = _tree(file)
-    for function in ast.walk(tree) if tree is not None else ():
-        if isinstance(function, ast.FunctionDef) and function.name != "__init__":
-            lines = [line for node in ast.walk(function) if (line := _writes(node, name))]
-            if lines:
-                return min(lines)
-    return None
+    if tree is None:
+        return None
+    making = [f for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) and f.name == "__init__"]
+    lines = [line for node in ast.walk(tree) if (line := _writes(node, name))]
+    return min((line for line in lines if not any(_spans(f, line) for f in making)), default=None)
 
 
 def _writes(node: ast.AST, name: str) -> int | None:

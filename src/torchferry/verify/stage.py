@@ -13,6 +13,7 @@ from torchferry.progress import Event, tell
 from torchferry.records import Bound, Case, Fault, Finding, Step, Verified
 from torchferry.verify.findings import findings
 from torchferry.verify.judge import Bench, Judged, judge
+from torchferry.verify.memory import WORKER_ROOM
 from torchferry.verify.nature import nature
 from torchferry.verify.oracle import character
 from torchferry.verify.sides import Sides, open_sides
@@ -30,7 +31,8 @@ LARGE = 256 * 2**20  # bytes of weights above which only the essential trials ru
 def verify(case: Case) -> Step:
     """Return how the file compares with the eager model, and a finding for each way in which it differs."""
     bound, file = case.value("inputs"), case.value("translate")
-    with Worker(time_limit=case.job.budget.time_limit) as worker:
+    room = WORKER_ROOM + 4 * eager.weight_bytes(bound.module)
+    with Worker(time_limit=case.job.budget.time_limit, memory_limit=room) as worker:
         sides = open_sides(bound, file, worker)
         if isinstance(sides, Fault):
             return Step("verify", fault=sides, findings=(Finding("file-not-loaded", None, {"error": sides.text}),))
@@ -71,7 +73,7 @@ def _trials(case: Case, bench: Bench) -> Iterator[Judged]:
     slowest, failures, large = 0.0, 0, eager.weight_bytes(bench.sides.bound.module) > LARGE
     for plan in plans(bench.sides.bound, captured.guards if captured else (), budget.seed):
         spent = time.perf_counter() - began
-        if done >= budget.trials or (done >= ESSENTIAL and spent > limit):
+        if plan.given is None and (done >= budget.trials or (done >= ESSENTIAL and spent > limit)):
             return
         try:
             args = plan.args(bench.sides.bound)

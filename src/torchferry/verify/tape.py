@@ -65,6 +65,10 @@ class _Recorder(TorchDispatchMode):
         super().__init__()
         self.tape, self.names, self.keep = tape, names, keep
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # nothing is compiled here, and torch would import its whole compiler to say so
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         results = [o for o in (out if isinstance(out, tuple | list) else (out,)) if isinstance(o, torch.Tensor)]

@@ -9,8 +9,17 @@ from typing import Any
 
 from torch._dynamo import trace_rules
 
-from torchferry.capture.patches import distributions, dynamo_cache, export_flags, guard_origins, host_random, numbers, sized_functions, slices, tensors_of_sizes
-
+from torchferry.capture.patches import (
+    distributions,
+    dynamo_cache,
+    export_flags,
+    guard_origins,
+    host_random,
+    numbers,
+    sized_functions,
+    slices,
+    tensors_of_sizes,
+)
 from torchferry.records import Finding
 
 Patch = Callable[[Any], AbstractContextManager[Any]]

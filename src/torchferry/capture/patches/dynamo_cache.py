@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
-import torch._dynamo.config as config
+from torch._dynamo import config
 
 
 def patch(module: Any) -> AbstractContextManager[Any]:

@@ -14,7 +14,26 @@ from torchferry.capture.patches.guard_origins import user_frame
 from torchferry.capture.patches.replace import replaced
 from torchferry.records import Finding, Location
 
-_DRAWS = ("random", "randint", "uniform", "choice", "choices", "shuffle", "sample", "gauss", "normal", "normalvariate", "randrange", "rand", "randn", "permutation", "random_sample", "binomial", "beta", "exponential")
+_DRAWS = (
+    "random",
+    "randint",
+    "uniform",
+    "choice",
+    "choices",
+    "shuffle",
+    "sample",
+    "gauss",
+    "normal",
+    "normalvariate",
+    "randrange",
+    "rand",
+    "randn",
+    "permutation",
+    "random_sample",
+    "binomial",
+    "beta",
+    "exponential",
+)
 
 
 @contextmanager

@@ -65,7 +65,11 @@ def symbolic_len(thing: Any) -> Any:
 def _extreme(plain: Callable[..., Any], symbolic: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     def pick(*args: Any, **kwargs: Any) -> Any:
         items = args if builtins.len(args) > 1 else args[0] if args and isinstance(args[0], list | tuple) else ()
-        if not kwargs and any(isinstance(i, _SYMBOLS) for i in items) and all(isinstance(i, (*_SYMBOLS, int, float)) for i in items):
+        if (
+            not kwargs
+            and any(isinstance(i, _SYMBOLS) for i in items)
+            and all(isinstance(i, (*_SYMBOLS, int, float)) for i in items)
+        ):
             return functools.reduce(symbolic, items)
         return plain(*args, **kwargs)
 
@@ -112,10 +116,17 @@ def _sum(plain: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _math() -> dict[str, Any]:
-    table = {name: _unary(getattr(math, name), getattr(torch, f"_sym_{name}", None) or getattr(torch, f"sym_{name}"))
-             for name in ("sqrt", "cos", "sin", "tan", "cosh", "sinh", "tanh", "acos", "asin", "atan")
-             if hasattr(torch, f"_sym_{name}") or hasattr(torch, f"sym_{name}")}
-    logs = {"log2": torch._sym_log2, "log": _log, "log10": lambda n: _log(n) / math.log(10.0), "exp": lambda n: math.e ** torch.sym_float(n)}
+    table = {
+        name: _unary(getattr(math, name), getattr(torch, f"_sym_{name}", None) or getattr(torch, f"sym_{name}"))
+        for name in ("sqrt", "cos", "sin", "tan", "cosh", "sinh", "tanh", "acos", "asin", "atan")
+        if hasattr(torch, f"_sym_{name}") or hasattr(torch, f"sym_{name}")
+    }
+    logs = {
+        "log2": torch._sym_log2,
+        "log": _log,
+        "log10": lambda n: _log(n) / math.log(10.0),
+        "exp": lambda n: math.e ** torch.sym_float(n),
+    }
     return {**table, **{name: _unary(getattr(math, name), function) for name, function in logs.items()}}
 
 

@@ -81,5 +81,10 @@ def _cubic(source: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
     def far(x: torch.Tensor) -> torch.Tensor:
         return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
 
-    weights: list[tuple[int, Callable[[torch.Tensor], torch.Tensor], torch.Tensor]] = [(-1, far, t + 1), (0, near, t), (1, near, 1 - t), (2, far, 2 - t)]
+    weights: list[tuple[int, Callable[[torch.Tensor], torch.Tensor], torch.Tensor]] = [
+        (-1, far, t + 1),
+        (0, near, t),
+        (1, near, 1 - t),
+        (2, far, 2 - t),
+    ]
     return [(low.long() + k, kernel(x)) for k, kernel, x in weights]

@@ -45,10 +45,14 @@ def _linspace(start: Any, end: Any, steps: Any, *, dtype: torch.dtype | None = N
     count = torch.scalar_tensor(steps, dtype=dtype)
     first, last = torch.as_tensor(start, dtype=dtype), torch.as_tensor(end, dtype=dtype)
     step = (last - first) / (count - 1).clamp(min=1)
-    return torch.where(index < torch.floor(count / 2), first + step * index, last - step * (count - index - 1)) * (count > 1) + first * (count == 1)
+    return torch.where(index < torch.floor(count / 2), first + step * index, last - step * (count - index - 1)) * (
+        count > 1
+    ) + first * (count == 1)
 
 
-def _logspace(start: Any, end: Any, steps: Any, base: float = 10.0, *, dtype: torch.dtype | None = None, **where: Any) -> torch.Tensor:
+def _logspace(
+    start: Any, end: Any, steps: Any, base: float = 10.0, *, dtype: torch.dtype | None = None, **where: Any
+) -> torch.Tensor:
     return torch.pow(torch.as_tensor(base, dtype=dtype or torch.get_default_dtype()), _linspace(start, end, steps, dtype=dtype))
 
 

@@ -16,7 +16,12 @@ class StackedSizes(TorchFunctionMode):
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func in (torch.tensor, torch.as_tensor) and not torch.compiler.is_dynamo_compiling() and args and _has_symbols(args[0]):
+        if (
+            func in (torch.tensor, torch.as_tensor)
+            and not torch.compiler.is_dynamo_compiling()
+            and args
+            and _has_symbols(args[0])
+        ):
             return _stacked(args[0], kwargs.get("dtype") or _dtype(args[0]))
         return func(*args, **kwargs)
 

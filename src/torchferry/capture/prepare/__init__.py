@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import nn
 
-from torchferry.capture.prepare import baked, dense, encoder, gradients, precision, quantised, recurrent
+from torchferry.capture.prepare import baked, dense, encoder, gradients, precision, quantised, recurrent, script
 from torchferry.capture.prepare.survey import survey
 from torchferry.records import Edit, Facts
 
@@ -25,6 +25,7 @@ MODULES: dict[str, Callable[[nn.Module, tuple[Any, ...], Facts], nn.Module]] = {
     "gradients": gradients.prepare,
     "encoder": encoder.prepare,
     "baked": baked.prepare,
+    "script": script.prepare,
 }
 PROGRAMS: dict[str, Callable[[Any, Facts], Any]] = {"float32-kernels": precision.revise}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -15,6 +16,8 @@ from torchferry.capture.prepare.within import within
 _GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN_TANH": (0,), "RNN_RELU": (0,)}
 _OPERATOR = {"LSTM": "LSTM", "GRU": "GRU", "RNN_TANH": "RNN", "RNN_RELU": "RNN"}
 
+BY_NAME = {"lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN_TANH", "rnn_relu": "RNN_RELU"}
+
 
 def is_needed(module: nn.Module) -> bool:
     """Whether a module has a recurrent layer of torch's own."""
@@ -22,7 +25,7 @@ def is_needed(module: nn.Module) -> bool:
 
 
 def _is_stock(part: nn.Module) -> bool:
-    stock = any(type(part).forward is kind.forward for kind in (nn.LSTM, nn.GRU, nn.RNN))
+    stock = isinstance(part, nn.RNNBase) and any(type(part).forward is kind.forward for kind in (nn.LSTM, nn.GRU, nn.RNN))
     return stock and not (part.training and part.dropout)  # type: ignore[union-attr]
 
 
@@ -52,6 +55,21 @@ def _forward(self: Any, input: Any, hx: Any = None) -> Any:
     if single:
         output, last = output.squeeze(0 if self.batch_first else 1), tuple(s.squeeze(1) for s in last)
     return output, _shaped(self, last)
+
+
+def of_flat(
+    name: str, x: Tensor, states: Any, weights: list[Tensor], bias: bool, layers: int, dropout: float, train: bool, both: bool, batch_first: bool
+) -> tuple[Tensor, ...]:
+    """Return aten's own recurrent function of a padded batch, whose weights come as a flat list."""
+    sides, each = ("", "_reverse") if both else ("",), len(weights) // (layers * (2 if both else 1))
+    parts = ["weight_ih", "weight_hh"] + (["bias_ih", "bias_hh"] if bias else []) + (["weight_hr"] if each in (3, 5) else [])
+    names = [f"{part}_l{layer}{side}" for layer in range(layers) for side in sides for part in parts]
+    hidden = weights[0].shape[0] // len(_GATES[BY_NAME[name]])
+    settings = {"mode": BY_NAME[name], "num_layers": layers, "bidirectional": both, "hidden_size": hidden}
+    layer = SimpleNamespace(**settings, **dict(zip(names, weights, strict=True)))
+    given = tuple(states) if name == "lstm" else (states,)
+    output, last = _layers(layer, x.transpose(0, 1) if batch_first else x, None, given)
+    return (output.transpose(0, 1) if batch_first else output, *last)
 
 
 def _shaped(layer: Any, last: tuple[Tensor, ...]) -> Any:

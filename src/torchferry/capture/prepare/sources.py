@@ -22,7 +22,7 @@ def using(module: nn.Module, pattern: str) -> Iterator[tuple[Location, str]]:
 
 @lru_cache(maxsize=512)
 def _lines(kind: type, pattern: str) -> tuple[tuple[Location, str], ...]:
-    if not kind.__module__ or kind.__module__.split(".")[0] in ("torch", "torchferry", "builtins", "abc", "typing"):
+    if not kind.__module__ or kind.__module__.split(".")[0] in ("torch", "builtins", "abc", "typing"):
         return ()
     try:
         file = inspect.getsourcefile(kind) or ""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import torch
 from torch import nn
 
 from torchferry.capture.prepare import baked, dense, encoder, sources
 from torchferry.capture.prepare.quantised import fake, is_quantised
+from torchferry.capture.prepare.script import is_script
 from torchferry.records import Finding, Location
 
 # what to look for in the user's own classes: kind of finding -> pattern
@@ -32,7 +32,9 @@ def _parts(module: nn.Module) -> Iterator[Finding]:
     parts = dict(module.named_modules())
     for path, part in parts.items():
         location = Location(module_path=path.removeprefix("model.") or "model")
-        if isinstance(part, torch.jit.ScriptModule):
+        if is_script(part):
+            if not any(is_script(parts[above]) for above in _above(path)):
+                yield Finding("script-part", location, {"type": str(part.original_name)})
             continue
         if is_quantised(part):
             yield _quantised(path, parts)
@@ -45,6 +47,11 @@ def _parts(module: nn.Module) -> Iterator[Finding]:
         for name, value in (*part._parameters.items(), *part._buffers.items(), *vars(part).items()):
             if dense.is_sparse(value):
                 yield Finding("sparse-tensor", location, {"name": name, "layout": str(value.layout)})
+
+
+def _above(path: str) -> list[str]:
+    steps = path.split(".")
+    return [".".join(steps[:n]) for n in range(len(steps))]
 
 
 def _quantised(path: str, parts: dict[str, nn.Module]) -> Finding:

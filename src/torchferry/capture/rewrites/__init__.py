@@ -23,7 +23,7 @@ def diff(edits: Iterable[Edit]) -> str:
     return patch.diff(sites_of(chosen))
 
 
-def sites_of(edits: Iterable[Edit]) -> "Iterator[Site]":
+def sites_of(edits: Iterable[Edit]) -> Iterator[Site]:
     """Yield the places that the edits rewrite."""
     from torchferry.capture.rewrites.sites import Site
 

@@ -47,7 +47,9 @@ def places(block: list[ast.stmt], around: tuple[ast.stmt, ...] = ()) -> Iterator
 
 def find(function: FunctionNode, line: int, wanted: Callable[[ast.stmt], bool]) -> Place:
     """Return the innermost statement of a kind that has a line in its head."""
-    found = [p for p in places(function.body) if wanted(p.statement) and _head(p.statement).start <= line < _head(p.statement).stop]
+    found = [
+        p for p in places(function.body) if wanted(p.statement) and _head(p.statement).start <= line < _head(p.statement).stop
+    ]
     if not found:
         raise CannotRewrite(f"no such statement at line {line}")
     return found[-1]

@@ -18,7 +18,9 @@ def is_validation(statement: ast.stmt) -> bool:
     """Say whether a statement only checks: an assert, or an `if` that does nothing but raise or talk."""
     if isinstance(statement, ast.Assert):
         return True
-    return isinstance(statement, ast.If) and all(_is_talk(s) for s in statement.body) and all(_is_talk(s) for s in statement.orelse)
+    return (
+        isinstance(statement, ast.If) and all(_is_talk(s) for s in statement.body) and all(_is_talk(s) for s in statement.orelse)
+    )
 
 
 def _is_talk(statement: ast.stmt) -> bool:
@@ -225,7 +227,11 @@ class _Ternary(ast.NodeTransformer):
 
 def rewrite_ternary(function: FunctionNode, line: int, how: How) -> None:
     """Rewrite `a if condition else b` on a line."""
-    place = find(function, line, lambda s: any(isinstance(n, ast.IfExp) for n in ast.walk(s)) and not isinstance(s, ast.If | ast.For | ast.While))
+    place = find(
+        function,
+        line,
+        lambda s: any(isinstance(n, ast.IfExp) for n in ast.walk(s)) and not isinstance(s, ast.If | ast.For | ast.While),
+    )
     ternary = _Ternary(how)
     new = ternary.visit(place.statement)
     if not ternary.count:

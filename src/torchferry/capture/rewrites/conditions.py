@@ -6,7 +6,23 @@ import ast
 import copy
 
 _STATIC_CALLS = {"isinstance", "hasattr", "callable", "issubclass", "len"}
-_BOOLEAN_METHODS = {"any", "all", "logical_and", "logical_or", "logical_not", "isnan", "equal", "allclose", "is_nonzero", "lt", "gt", "le", "ge", "eq", "ne"}
+_BOOLEAN_METHODS = {
+    "any",
+    "all",
+    "logical_and",
+    "logical_or",
+    "logical_not",
+    "isnan",
+    "equal",
+    "allclose",
+    "is_nonzero",
+    "lt",
+    "gt",
+    "le",
+    "ge",
+    "eq",
+    "ne",
+}
 
 
 def is_static(test: ast.expr) -> bool:
@@ -22,7 +38,9 @@ def is_static(test: ast.expr) -> bool:
     if isinstance(test, ast.Call):
         return isinstance(test.func, ast.Name) and test.func.id in _STATIC_CALLS
     if isinstance(test, ast.Compare):
-        return any(isinstance(o, ast.Is | ast.IsNot) for o in test.ops) or all(is_static(v) for v in (test.left, *test.comparators))
+        return any(isinstance(o, ast.Is | ast.IsNot) for o in test.ops) or all(
+            is_static(v) for v in (test.left, *test.comparators)
+        )
     return False
 
 

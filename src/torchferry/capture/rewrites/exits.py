@@ -30,7 +30,7 @@ def exit_kind(statement: ast.stmt) -> type[ast.stmt]:
     """Return what an `if` does: leave the loop, start its next round, or return."""
     if isinstance(statement, ast.If) and not statement.orelse and statement.body:
         last = statement.body[-1]
-        if isinstance(last, ast.Break | ast.Continue) and len(statement.body) == 1 or isinstance(last, ast.Return):
+        if (isinstance(last, ast.Break | ast.Continue) and len(statement.body) == 1) or isinstance(last, ast.Return):
             return type(last)
         if isinstance(last, ast.Break) and all(isinstance(s, ast.Assign) for s in statement.body[:-1]):
             return ast.Break
@@ -71,7 +71,10 @@ def _leave(function: FunctionNode, place: Place, loop: ast.For, before: set[str]
         flag = f"leave_{statement.lineno}"
         assigns = names.functional(statement.body[:-1])
         kept = names.stored(assigns)
-        middle = [_line(f"{flag} = torch.logical_and({test}, torch.logical_not({stop}))"), *[_line(f"{n}_before = {n}") for n in kept]]
+        middle = [
+            _line(f"{flag} = torch.logical_and({test}, torch.logical_not({stop}))"),
+            *[_line(f"{n}_before = {n}") for n in kept],
+        ]
         middle += [*assigns, *[_line(f"{n} = torch.where({flag}, {n}, {n}_before)") for n in kept]] if kept else []
     rest = masked(place.rest, stop, before)
     loop.body = [*first, *middle, _line(f"{stop} = torch.logical_or({stop}, {test})"), *rest]

@@ -38,7 +38,9 @@ class Explored:
     faults: tuple[Fault, ...] = field(default=())
 
 
-def explore(module: Any, capture: Callable[[], Any], where: Callable[[Fault], Location | None], seconds: float = 60.0) -> Explored:
+def explore(
+    module: Any, capture: Callable[[], Any], where: Callable[[Fault], Location | None], seconds: float = 60.0
+) -> Explored:
     """Return what stops the capture of a module, line by line, and the rewrites under which it succeeds."""
     stops: dict[tuple[str, int], _Stop] = {}
     faults: list[Fault] = []
@@ -95,7 +97,12 @@ def _advance(module: Any, stops: dict[tuple[str, int], _Stop], fault: Fault, pla
 def _finding(place: tuple[str, int], stop: _Stop, cleared: bool) -> Finding:
     file, line = place
     kind = stop.options[0].kind if stop.options else "none"
-    facts = {"kind": kind, "code": linecache.getline(file, line).strip(), "error": stop.fault.type_name, "text": summary(stop.fault)}
+    facts = {
+        "kind": kind,
+        "code": linecache.getline(file, line).strip(),
+        "error": stop.fault.type_name,
+        "text": summary(stop.fault),
+    }
     return Finding("data-dependent", Location(file=file, line=line), {**facts, "cleared": cleared})
 
 

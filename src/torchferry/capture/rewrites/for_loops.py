@@ -60,7 +60,9 @@ def _steps(loop: ast.For) -> _Steps:
     for one, name in zip(sources, targets, strict=True):
         tensor, axis = _unbound(one)
         size = size or f"{tensor}.size({axis})"
-        unpack.append(ast.parse(f"{ast.unparse(name)} = {tensor}.index_select({axis}, {index}.reshape(1)).squeeze({axis})").body[0])
+        unpack.append(
+            ast.parse(f"{ast.unparse(name)} = {tensor}.index_select({axis}, {index}.reshape(1)).squeeze({axis})").body[0]
+        )
     return _Steps(index, f"torch.arange({size})", unpack)
 
 
@@ -108,10 +110,17 @@ def _lists(loop: ast.For, function: FunctionNode) -> dict[str, ast.expr]:
             raise CannotRewrite("it changes a name after appending it")
         found[pair[0]] = pair[1]
     inner = [n for s in loop.body if not _append(s) for n in ast.walk(s)]
-    if any(isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in ("append", "extend", "insert") for n in inner):
+    if any(
+        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in ("append", "extend", "insert")
+        for n in inner
+    ):
         raise CannotRewrite("it appends under a condition")
     for name in found:
-        starts = [s for s in ast.walk(function) if isinstance(s, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in s.targets)]
+        starts = [
+            s
+            for s in ast.walk(function)
+            if isinstance(s, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in s.targets)
+        ]
         if not all(isinstance(s.value, ast.List) and not s.value.elts for s in starts):
             raise CannotRewrite(f"`{name}` does not begin empty")
     return found
@@ -129,7 +138,9 @@ def _as_statement(function: FunctionNode, line: int) -> Place:
         raise CannotRewrite("the comprehension has conditions or several loops")
     name, one = f"items_{line}", made.generators[0]
     start = ast.parse(f"{name} = []").body[0]
-    loop = ast.parse(f"for {ast.unparse(one.target)} in {ast.unparse(one.iter)}:\n    {name}.append({ast.unparse(made.elt)})").body[0]
+    loop = ast.parse(
+        f"for {ast.unparse(one.target)} in {ast.unparse(one.iter)}:\n    {name}.append({ast.unparse(made.elt)})"
+    ).body[0]
     rest = _Swap(made, ast.Name(name, ast.Load())).visit(place.statement)
     for new in (start, loop):
         ast.increment_lineno(new, line - new.lineno)
@@ -160,13 +171,20 @@ class _StepIndex(ast.NodeTransformer):
         hits = [i for i, p in enumerate(parts) if self._uses(p)]
         if len(hits) != 1 or isinstance(node.ctx, ast.Store):
             return node
-        axis = hits[0] if not any(isinstance(p, ast.Constant) and p.value in (..., None) for p in parts[: hits[0]]) else hits[0] - len(parts)
+        axis = (
+            hits[0]
+            if not any(isinstance(p, ast.Constant) and p.value in (..., None) for p in parts[: hits[0]])
+            else hits[0] - len(parts)
+        )
         number, width_one = self._number(parts[hits[0]])
         if number is None:
             return node
         picked = f"({ast.unparse(node.value)}).index_select({axis}, torch.as_tensor({number}).reshape(1))"
         others = [p for i, p in enumerate(parts) if i != hits[0]]
-        plain = all(isinstance(p, ast.Slice) and p.lower is p.upper is p.step is None or isinstance(p, ast.Constant) and p.value is ... for p in others)
+        plain = all(
+            (isinstance(p, ast.Slice) and p.lower is p.upper is p.step is None) or (isinstance(p, ast.Constant) and p.value is ...)
+            for p in others
+        )
         if not plain and not width_one:
             kept = ", ".join(ast.unparse(p) for p in others)
             return ast.copy_location(ast.parse(f"{picked}.squeeze({axis})[{kept}]", mode="eval").body, node)
@@ -182,12 +200,16 @@ class _StepIndex(ast.NodeTransformer):
             return node
         parts = list(target.slice.elts) if isinstance(target.slice, ast.Tuple) else [target.slice]
         hits = [i for i, p in enumerate(parts) if self._uses(p)]
-        if len(hits) != 1 or not all(isinstance(p, ast.Slice) and p.lower is p.upper is None for i, p in enumerate(parts) if i != hits[0]):
+        if len(hits) != 1 or not all(
+            isinstance(p, ast.Slice) and p.lower is p.upper is None for i, p in enumerate(parts) if i != hits[0]
+        ):
             return node
         name, axis, number = target.value.id, hits[0], ast.unparse(parts[hits[0]])
         like = f"{name}.select({axis}, 0)"
         value = f"torch.as_tensor({ast.unparse(node.value)}).to({name}.dtype).expand_as({like}).unsqueeze({axis})"
-        return ast.copy_location(ast.parse(f"{name} = {name}.index_copy({axis}, torch.as_tensor({number}).reshape(1), {value})").body[0], node)
+        return ast.copy_location(
+            ast.parse(f"{name} = {name}.index_copy({axis}, torch.as_tensor({number}).reshape(1), {value})").body[0], node
+        )
 
     def _uses(self, part: ast.expr) -> bool:
         return any(isinstance(n, ast.Name) and n.id == self.index for n in ast.walk(part))
@@ -254,7 +276,13 @@ class _Stacked(ast.NodeTransformer):
 
 
 def _emit(
-    line: int, steps: _Steps, body: list[ast.stmt], carried: list[str], last: list[str], items: dict[str, ast.expr], like_first: bool
+    line: int,
+    steps: _Steps,
+    body: list[ast.stmt],
+    carried: list[str],
+    last: list[str],
+    items: dict[str, ast.expr],
+    like_first: bool,
 ) -> list[ast.stmt]:
     """Return the scan and what takes its results apart."""
     carry = carried or [f"nothing_{line}"]

@@ -41,7 +41,11 @@ return torch.utils._pytree.tree_map(lambda *each: torch.stack(each).index_select
 def _lookup(statement: ast.stmt) -> tuple[ast.Subscript, ast.expr] | None:
     """Return `list[int(t)]`, `list[t.item()]` or `list[t]` in a statement, and the tensor."""
     for node in ast.walk(statement):
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and isinstance(node.value, ast.Attribute | ast.Name):
+        if (
+            isinstance(node, ast.Subscript)
+            and isinstance(node.ctx, ast.Load)
+            and isinstance(node.value, ast.Attribute | ast.Name)
+        ):
             tensor = _number_of(node.slice)
             if tensor is not None:
                 return node, tensor

@@ -16,9 +16,7 @@ def stored(nodes: Iterable[ast.AST]) -> list[str]:
     for node in _walk(nodes):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.setdefault(node.id)
-        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and (base := _base(node)):
-            names.setdefault(base)
-        elif isinstance(node, ast.Call) and (base := mutated(node)):
+        elif (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and (base := _base(node))) or (isinstance(node, ast.Call) and (base := mutated(node))):
             names.setdefault(base)
     return list(names)
 
@@ -26,14 +24,18 @@ def stored(nodes: Iterable[ast.AST]) -> list[str]:
 def loaded(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the names that code reads."""
     names = {n.id for n in _walk(nodes, nested=True) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-    return names | {n.target.id for n in _walk(nodes, nested=True) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}
+    return names | {
+        n.target.id for n in _walk(nodes, nested=True) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)
+    }
 
 
 def defined_before(function: FunctionNode, line: int) -> set[str]:
     """Return the names that are set, or are parameters, above a line of a function."""
     arguments = function.args
     named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *filter(None, (arguments.vararg, arguments.kwarg))]
-    before = [s for s in ast.walk(function) if isinstance(s, ast.stmt) and s is not function and getattr(s, "lineno", line) < line]
+    before = [
+        s for s in ast.walk(function) if isinstance(s, ast.stmt) and s is not function and getattr(s, "lineno", line) < line
+    ]
     return {a.arg for a in named} | set(stored(before))
 
 
@@ -81,7 +83,9 @@ def _walk(nodes: Iterable[ast.AST], nested: bool = False) -> Iterable[ast.AST]:
     """Yield all nodes in code, in order; not inside functions and comprehensions, whose names are their own, unless asked."""
     for node in nodes:
         yield node
-        if not nested and isinstance(node, ast.FunctionDef | ast.Lambda | ast.ListComp | ast.GeneratorExp | ast.DictComp | ast.SetComp):
+        if not nested and isinstance(
+            node, ast.FunctionDef | ast.Lambda | ast.ListComp | ast.GeneratorExp | ast.DictComp | ast.SetComp
+        ):
             continue
         yield from _walk(ast.iter_child_nodes(node), nested)
 
@@ -102,9 +106,7 @@ def functional(body: list[ast.stmt]) -> list[ast.stmt]:
 
 def _spoiled(body: list[ast.stmt]) -> Iterable[str]:
     for node in _walk(body):
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and (base := _base(node)):
-            yield base
-        elif isinstance(node, ast.Call) and (base := mutated(node)):
+        if (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and (base := _base(node))) or (isinstance(node, ast.Call) and (base := mutated(node))):
             yield base
 
 

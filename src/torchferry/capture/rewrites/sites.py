@@ -70,7 +70,9 @@ def _suitable(function: FunctionNode, line: int) -> Iterator[tuple[str, str]]:
         yield "check", "drop"
     elif isinstance(statement, ast.If):
         if place.loop is not None and _is_exit(statement):
-            yield from (("exit", "mask"), ("exit", "drop")) if not isinstance(place.loop, ast.While) else (("while", "while_loop"),)
+            yield from (
+                (("exit", "mask"), ("exit", "drop")) if not isinstance(place.loop, ast.While) else (("while", "while_loop"),)
+            )
         ways = (("branch", "cond"), ("branch", "where"))
         # torch's decompositions do not get along with writes inside a branch
         yield from reversed(ways) if names.writes_in_place([statement]) else ways

@@ -75,18 +75,20 @@ def compiled(function: FunctionNode, tree: ast.Module, original: CodeType) -> Co
     bare.decorator_list = []
     free = [name for name in original.co_freevars if name != "__class__"]
     # a name that the new code no longer uses must stay a free variable, or the function's closure would not fit
-    keep: ast.stmt = ast.If(ast.Constant(False), [ast.Expr(ast.Name(n, ast.Load())) for n in original.co_freevars] or [ast.Pass()], [])
+    keep: ast.stmt = ast.If(
+        ast.Constant(False), [ast.Expr(ast.Name(n, ast.Load())) for n in original.co_freevars] or [ast.Pass()], []
+    )
     bare.body = [*bare.body, keep]
     inner: ast.stmt = bare
     parents = path_to(tree, function.body[0].lineno)
     owner = next((n for n in reversed(parents[:-1]) if isinstance(n, ast.ClassDef)), None) if len(parents) > 1 else None
     if owner is not None and isinstance(parents[-2], ast.ClassDef):
         inner = ast.ClassDef(owner.name, [], [], [bare], [])  # for `super()` and names with two leading underscores
-    outer = ast.FunctionDef(
-        "_closure", ast.arguments([], [ast.arg(n) for n in free], None, [], [], None, []), [inner], [], None
-    )
+    outer = ast.FunctionDef("_closure", ast.arguments([], [ast.arg(n) for n in free], None, [], [], None, []), [inner], [], None)
     module = ast.fix_missing_locations(ast.copy_location(ast.Module([outer], []), function))
-    return _find_code(compile(module, original.co_filename, "exec", dont_inherit=True), function.name, tuple(original.co_freevars))
+    return _find_code(
+        compile(module, original.co_filename, "exec", dont_inherit=True), function.name, tuple(original.co_freevars)
+    )
 
 
 def _find_code(code: CodeType, name: str, free: tuple[str, ...]) -> CodeType:

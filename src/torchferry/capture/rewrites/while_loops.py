@@ -32,7 +32,11 @@ def rewrite(function: FunctionNode, line: int) -> None:
 
 def _loop_around(function: FunctionNode, line: int) -> Place:
     """Return the innermost `while` that a line belongs to."""
-    around = [p for p in places(function.body) if isinstance(p.statement, ast.While) and line in range(p.statement.lineno, (p.statement.end_lineno or 0) + 1)]
+    around = [
+        p
+        for p in places(function.body)
+        if isinstance(p.statement, ast.While) and line in range(p.statement.lineno, (p.statement.end_lineno or 0) + 1)
+    ]
     if not around:
         raise CannotRewrite(f"no loop around line {line}")
     return around[-1]
@@ -52,7 +56,12 @@ def _without_breaks(loop: ast.While, before: set[str]) -> tuple[ast.expr, list[a
 def _flagged(body: list[ast.stmt], flag: str, before: set[str]) -> list[ast.stmt]:
     """Return a loop's body in which an exit sets the flag, and what comes after it counts only while the flag is not set."""
     for index, statement in enumerate(body):
-        if isinstance(statement, ast.If) and len(statement.body) == 1 and isinstance(statement.body[0], ast.Break) and not statement.orelse:
+        if (
+            isinstance(statement, ast.If)
+            and len(statement.body) == 1
+            and isinstance(statement.body[0], ast.Break)
+            and not statement.orelse
+        ):
             test = ast.unparse(conditions.as_tensor(statement.test))
             rest = _flagged(body[index + 1 :], flag, before)
             set_flag = ast.parse(f"{flag} = torch.logical_or({flag}, {test})").body[0]

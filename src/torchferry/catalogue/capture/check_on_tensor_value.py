@@ -36,7 +36,9 @@ class CheckOnTensorValue(Rule):
             )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
-        yield from clues.rewrites(case, found, f"the check in line {found.location.line} left out: inputs that fail it are not refused")
+        yield from clues.rewrites(
+            case, found, f"the check in line {found.location.line} left out: inputs that fail it are not refused"
+        )
 
 
 def bad() -> Job:

@@ -9,7 +9,14 @@ from torchferry.catalogue import capture_clues as clues
 from torchferry.catalogue.rule import Rule
 from torchferry.records import Case, Diagnosis, Fault, Job
 
-_PHRASES = ("no fake impl registered", "There was no fake impl", "does not have a fake impl", "could not find fake impl", "Please register a fake", "unsupported operator:")
+_PHRASES = (
+    "no fake impl registered",
+    "There was no fake impl",
+    "does not have a fake impl",
+    "could not find fake impl",
+    "Please register a fake",
+    "unsupported operator:",
+)
 
 
 class CustomOperatorWithoutFake(Rule):
@@ -44,9 +51,14 @@ class CustomOperatorWithoutFake(Rule):
         yield Diagnosis(
             self.code,
             f"the custom operator `{name}` has no fake kernel, and its Python or C++ body cannot be captured",
-            f"register one with `@{short}.register_fake`, and a translation with `@torchferry.register_op(\"{name}\")`; or express the operator in torch",
+            f'register one with `@{short}.register_fake`, and a translation with `@torchferry.register_op("{name}")`; or express the operator in torch',
             clues.stopped_at(case),
-            (f"@{short}.register_fake", "def _(x): return torch.empty_like(x)", f'@torchferry.register_op("{name}")', f"def {short}_in_torch(x): ..."),
+            (
+                f"@{short}.register_fake",
+                "def _(x): return torch.empty_like(x)",
+                f'@torchferry.register_op("{name}")',
+                f"def {short}_in_torch(x): ...",
+            ),
         )
 
 

@@ -34,7 +34,11 @@ class LookupByTensorValue(Rule):
                 self.code,
                 f"`{finding.facts['code']}` looks something up by the value of a tensor",
                 "compute all candidates and pick one with the index"
-                + ("" if finding.facts["cleared"] else "; text and other Python values cannot be in a graph: return the index and look it up outside"),
+                + (
+                    ""
+                    if finding.facts["cleared"]
+                    else "; text and other Python values cannot be in a graph: return the index and look it up outside"
+                ),
                 clues.place(finding),
                 (clues.WHY, finding.facts["text"]),
             )

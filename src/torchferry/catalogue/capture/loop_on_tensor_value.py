@@ -33,7 +33,11 @@ class LoopOnTensorValue(Rule):
                 self.code,
                 f"`{finding.facts['code']}` loops on the value or the data-dependent size of a tensor",
                 "use `torch._higher_order_ops.while_loop`"
-                + ("" if cleared else "; what it carries must keep its shape, so use a mask instead of a list or a shrinking tensor, or move the loop out of the model"),
+                + (
+                    ""
+                    if cleared
+                    else "; what it carries must keep its shape, so use a mask instead of a list or a shrinking tensor, or move the loop out of the model"
+                ),
                 clues.place(finding),
                 (clues.WHY, finding.facts["text"]),
             )

@@ -50,6 +50,9 @@ class NoKernelForType(FindingRule):
         elif instead["how"] == "modernise":
             yield "write it as opset 7 has it", Edit("check", "modernise-old-forms", {"to": 7}), "safe"
         elif instead["how"] == "decompose":
+            nodes = [f.location.onnx_node for f in found if f.location and (f.facts["instead"] or {}).get("how") == "decompose"]
+            yield "write it out in operators that the runtime has", Edit("check", "decompose", {"nodes": nodes}), "safe"
+        else:
             around = [f for f in found if (f.facts["instead"] or {}).get("how") in ("cast", "attribute")]
             entries = [{"node": f.location.onnx_node, **f.facts["instead"]} for f in around if f.location]
             yield f"compute it in {instead['to']}", Edit("check", "cast-around", {"nodes": entries}), "safe"

@@ -1,0 +1,107 @@
+"""Feeds are made to fit where nothing is lost, and refused in words where something would be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from torchferry.check.feeds import Declared, fit
+
+FLOATS = Declared("x", "tensor(float)", ("N", 3))
+IDS = Declared("ids", "tensor(int64)", ("N", "L"))
+SHORT = Declared("n", "tensor(int32)", ("N",))
+FLAG = Declared("keep", "tensor(bool)", ("N",))
+
+
+@pytest.mark.parametrize(
+    ("spec", "value", "kinds"),
+    [
+        (FLOATS, np.ones((2, 3)), {"feed-dtype"}),
+        (FLOATS, ((1.0, 2.0, 3.0),), {"feed-not-an-array"}),
+        (FLOATS, [[1, 2, 3]], set()),
+        (FLOATS, torch.ones(2, 3, requires_grad=True), {"feed-not-an-array"}),
+        (FLOATS, torch.ones(2, 3).bfloat16(), {"feed-not-an-array", "feed-dtype"}),
+        (FLOATS, np.ones((2, 3), ">f4"), {"feed-byte-order"}),
+        (FLOATS, np.ones((2, 3), ">f8"), {"feed-byte-order", "feed-dtype"}),
+        (FLOATS, np.ones(3, np.float32), {"feed-rank"}),
+        (FLOATS, np.array([[1, 2.5, 3]], object), {"feed-not-an-array", "feed-dtype"}),
+        (FLOATS, np.ones((2, 3), np.uint8), {"feed-dtype"}),
+        (FLOATS, np.ones((3, 2), np.float32).T, set()),
+        (IDS, np.ones((1, 2), np.int32), {"feed-dtype"}),
+        (IDS, [5, 6], {"feed-rank"}),
+        (SHORT, np.ones(2, np.int64), {"feed-dtype"}),
+        (FLAG, np.array([0, 1]), {"feed-dtype"}),
+        (Declared("k", "tensor(float)", ()), np.float32(2), {"feed-not-an-array"}),
+        (Declared("k", "tensor(float)", ()), np.ones(1, np.float32), set()),
+        (Declared("b", "tensor(bfloat16)", ("N",)), np.ones(2, ml_dtypes.bfloat16), {"feed-bfloat16"}),
+        (Declared("t", "tensor(string)", ("N",)), np.array(["a"]), set()),
+        (Declared("image", "tensor(float)", ("N", 1, 8, 8)), np.ones((5, 8, 8), np.float32), {"feed-rank"}),
+    ],
+)
+def test_what_loses_nothing_is_coerced(spec: Declared, value: Any, kinds: set[str]) -> None:
+    fitted = fit((spec,), {spec.name: value})
+    assert not fitted.refusals
+    assert {c.kind for c in fitted.changes if c.announced} == kinds
+    if spec.shape:
+        assert fitted.feed[spec.name].ndim == len(spec.shape)
+
+
+@pytest.mark.parametrize(
+    ("spec", "value", "word"),
+    [
+        (IDS, np.array([[0.0, 1.0]]), "fractions"),
+        (IDS, [[0.5]], "fractions"),
+        (SHORT, np.array([2**40]), "1099511627776"),
+        (FLOATS, np.full((1, 3), 1e300), "beyond its range"),
+        (FLOATS, np.full((1, 3), 2**24 + 1), "16777217"),
+        (FLOATS, np.ones((1, 3), complex), "imaginary"),
+        (FLOATS, np.ones((2, 3, 4), np.float32), "rank"),
+        (FLOATS, None, "None"),
+        (FLOATS, [[1, 2], [3]], "array"),
+        (FLOATS, np.array([["a", "b", "c"]]), "text"),
+        (FLAG, np.array([0, 2]), "2"),
+    ],
+)
+def test_what_would_lose_something_is_refused_by_name(spec: Declared, value: Any, word: str) -> None:
+    fitted = fit((spec,), {spec.name: value})
+    assert [r.input for r in fitted.refusals] == [spec.name]
+    assert word in fitted.refusals[0].words
+    assert spec.name not in fitted.feed
+
+
+def test_a_single_unknown_key_is_the_single_missing_input() -> None:
+    fitted = fit((FLOATS, IDS), {"ids": np.ones((1, 2), np.int64), "input": np.ones((2, 3), np.float32)})
+    assert set(fitted.feed) == {"x", "ids"}
+    assert [c.kind for c in fitted.changes] == ["feed-name"]
+
+
+def test_a_key_that_does_not_fit_the_missing_input_is_not_taken_for_it() -> None:
+    fitted = fit((FLOATS,), {"mask": np.ones((2, 7), np.float32)})
+    assert [r.kind for r in fitted.refusals] == ["feed-missing"]
+
+
+def test_names_that_differ_in_punctuation_alone_are_matched() -> None:
+    specs = (Declared("input.1", "tensor(float)", ("N",)), Declared("mask", "tensor(float)", ("N",)))
+    fitted = fit(specs, {"input_1": np.ones(2, np.float32), "Mask:0": np.zeros(2, np.float32)})
+    assert not fitted.refusals
+    assert fitted.feed["input.1"][0] == 1
+
+
+def test_an_initializer_may_be_fed_too() -> None:
+    fitted = fit((FLOATS,), {"x": np.ones((1, 3), np.float32), "scale": np.ones(1, np.float32)}, optional=("scale",))
+    assert set(fitted.feed) == {"x", "scale"}
+    assert not fitted.changes
+
+
+@given(arrays.arrays(st.sampled_from([np.int8, np.int32, np.int64, np.uint8, np.bool_]), (2, 3)))
+def test_integers_that_are_coerced_are_the_same_numbers(value: np.ndarray) -> None:
+    fitted = fit((FLOATS,), {"x": value})
+    if not fitted.refusals:
+        assert [int(v) for v in fitted.feed["x"].reshape(-1)] == [int(v) for v in value.reshape(-1)]
