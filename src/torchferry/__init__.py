@@ -46,6 +46,8 @@ __all__ = sorted(_HOME_OF)  # noqa: PLE0605 - computed from one table so that it
 
 
 def __getattr__(name: str) -> Any:
+    if name == "generation":
+        return import_module("torchferry.generation")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'torchferry' has no attribute {name!r}")
     return getattr(import_module(_HOME_OF[name]), name)

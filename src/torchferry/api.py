@@ -171,11 +171,10 @@ def check(
     began = time.perf_counter()
     with _working(job, destination, progress) as prepared:
         history = pipeline.heal(prepared, _allowed(repair))
-        made = getattr(history.best.value("check"), "path", None)
-        mended = made is not None and Path(made) != Path(path)
-        use = Path(path) if history.best.value("check") is not None else None
-        if mended and destination is not None and history.best.ok:
-            move_into_place(Path(made), destination)
+        checked = history.best.value("check")
+        use = Path(path) if checked is not None else None
+        if destination is not None and history.best.ok and checked.path is not None and checked.path != Path(path):
+            move_into_place(checked.path, destination)
             use = destination
     size = size_on_disk(use) if use is not None and use.is_file() else 0
     return Result("check", history, use, time.perf_counter() - began, size)

@@ -77,6 +77,18 @@ def untouched_rng() -> Iterator[None]:
 
 
 @contextmanager
+def balanced() -> Iterator[None]:
+    """Leave torch's stack of function transforms as it was: an error inside vmap leaves a level on it, and all later calls fail."""
+    inside = torch._C._functorch
+    before = inside.maybe_current_level()
+    try:
+        yield
+    finally:
+        while (level := inside.maybe_current_level()) is not None and level > (before or 0):
+            inside.pop_dynamic_layer_stack()
+
+
+@contextmanager
 def untouched(model: Any) -> Iterator[None]:
     """Give back a model's modes, buffers, attributes, hooks and requires_grad, and the generators, as they were."""
     modules = list({id(m): m for root in _behind(model) for m in root.modules()}.values())
@@ -93,7 +105,8 @@ def untouched(model: Any) -> Iterator[None]:
             vars(owner).clear()
             vars(owner).update(saved)
         for parameter, flag in parameters:
-            parameter.requires_grad_(flag)
+            if parameter.requires_grad != flag:
+                parameter.requires_grad_(flag)
         for buffer, version, value in buffers:
             if buffer._version != version:
                 with torch.no_grad():

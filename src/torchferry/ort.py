@@ -262,7 +262,7 @@ class Worker:
         environment = {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
         command = f"from torchferry.ort import serve; serve({theirs.fileno()}, {self.memory_limit!r})"
         self._process = subprocess.Popen(
-            [sys.executable, "-c", command], env=environment, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
+            [sys.executable, "-c", command], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
         )
         theirs.close()  # so that the child's death reads as the end of the pipe
         self._pipe = ours

@@ -38,8 +38,8 @@ def heal(job: Job, allow: Safety | None = "safe") -> History:
 
     case = run(_in_own_folder(job, job, 0))
     history = History(cases=(case,), best=case)
-    for number in range(1, 1 + (MOST_REPAIRS if allow else 0)):
-        offer = next_repair(history, allow)
+    for number in range(1, 1 + MOST_REPAIRS):
+        offer = next_repair(history, allow) if allow is not None else None
         if offer is None:
             break
         diagnosis, repair = offer
@@ -65,7 +65,7 @@ def _answer(stage: Stage, case: Case) -> Step:
     began = time.perf_counter()
     try:
         with time_limit(case.job.budget.time_limit, stage):
-            step = _stage(stage)(case)
+            step = _carried_out(stage, case)
     except TorchferryError:  # the user's call, or our own installation, is at fault: no use in going on
         raise
     except (Exception, TookTooLong) as error:  # torch, onnx and onnxruntime may raise anything about a model
@@ -74,6 +74,16 @@ def _answer(stage: Stage, case: Case) -> Step:
     fine = step.fault is None and not getattr(step.value, "failed", ())  # findings may be mere remarks
     tell(Event("end", stage, _words(step), step.seconds, ok=fine))
     return step
+
+
+def _carried_out(stage: Stage, case: Case) -> Step:
+    """Return a stage's answer; torch is loaded only if there is a model."""
+    if case.job.model is None:
+        return _stage(stage)(case)
+    from torchferry.eager import balanced
+
+    with balanced():
+        return _stage(stage)(case)
 
 
 def _words(step: Step) -> str:

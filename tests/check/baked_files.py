@@ -50,14 +50,24 @@ def batch_in_the_reshapes_of_attention() -> Broken:
 
 @broken
 def batch_and_length_in_a_reshape() -> Broken:
-    made = model([node("Reshape", ["x", "t"], ["y"])], [value("x", T.FLOAT, ["b", "s", 8])], [value("y", T.FLOAT, ["b", "s", 2, 4])], [("t", np.array([2, 5, 2, 4]))])
+    made = model(
+        [node("Reshape", ["x", "t"], ["y"])],
+        [value("x", T.FLOAT, ["b", "s", 8])],
+        [value("y", T.FLOAT, ["b", "s", 2, 4])],
+        [("t", np.array([2, 5, 2, 4]))],
+    )
     return Broken(saved(made), [{"x": weights(3, 7, 8)}], lambda f: [f["x"].reshape(3, 7, 2, 4)])
 
 
 @broken
 def batch_in_an_initial_state() -> Broken:
     stored = [("W", weights(1, 8, 3)), ("R", weights(1, 8, 2)), ("h", np.zeros((1, 4, 2), F32)), ("c", np.zeros((1, 4, 2), F32))]
-    made = model([node("LSTM", ["x", "W", "R", "", "", "h", "c"], ["y"], hidden_size=2)], [value("x", T.FLOAT, ["L", "N", 3])], [value("y", T.FLOAT, ["L", 1, "N", 2])], stored)
+    made = model(
+        [node("LSTM", ["x", "W", "R", "", "", "h", "c"], ["y"], hidden_size=2)],
+        [value("x", T.FLOAT, ["L", "N", 3])],
+        [value("y", T.FLOAT, ["L", 1, "N", 2])],
+        stored,
+    )
 
     def right(feed: dict[str, Any]) -> list[Any]:
         import onnxruntime
@@ -72,14 +82,24 @@ def batch_in_an_initial_state() -> Broken:
 def length_in_positions() -> Broken:
     table = weights(16, 3)
     nodes = [node("Gather", ["table", "ids"], ["p"]), node("Add", ["x", "p"], ["y"])]
-    made = model(nodes, [value("x", T.FLOAT, ["N", "L", 3])], [value("y", T.FLOAT, ["N", "L", 3])], [("table", table), ("ids", np.arange(4)[None])])
+    made = model(
+        nodes,
+        [value("x", T.FLOAT, ["N", "L", 3])],
+        [value("y", T.FLOAT, ["N", "L", 3])],
+        [("table", table), ("ids", np.arange(4)[None])],
+    )
     return Broken(saved(made), [{"x": weights(2, 4, 3)}, {"x": weights(2, 6, 3)}], lambda f: [f["x"] + table[: f["x"].shape[1]]])
 
 
 @broken
 def length_in_an_additive_mask() -> Broken:
     hidden = lambda n: np.triu(np.full((n, n), -np.inf, F32), 1)  # noqa: E731
-    made = model([node("Add", ["x", "m"], ["y"])], [value("x", T.FLOAT, ["N", 2, "L", "L"])], [value("y", T.FLOAT, ["N", 2, "L", "L"])], [("m", hidden(4)[None, None])])
+    made = model(
+        [node("Add", ["x", "m"], ["y"])],
+        [value("x", T.FLOAT, ["N", 2, "L", "L"])],
+        [value("y", T.FLOAT, ["N", 2, "L", "L"])],
+        [("m", hidden(4)[None, None])],
+    )
     return Broken(saved(made), [{"x": weights(2, 2, 6, 6)}], lambda f: [f["x"] + hidden(6)])
 
 
@@ -93,32 +113,51 @@ def length_in_a_slice() -> Broken:
 
 @broken
 def more_asked_of_topk_than_there_is() -> Broken:
-    made = model([node("TopK", ["x", "k"], ["y", "i"])], [value("x", T.FLOAT, ["N", "L"])], [value("y", T.FLOAT, ["N", "K"])], [("k", np.array([5]))])
+    made = model(
+        [node("TopK", ["x", "k"], ["y", "i"])],
+        [value("x", T.FLOAT, ["N", "L"])],
+        [value("y", T.FLOAT, ["N", "K"])],
+        [("k", np.array([5]))],
+    )
     return Broken(saved(made), [{"x": weights(2, 8)}, {"x": weights(2, 3)}], lambda f: [-np.sort(-f["x"], 1)[:, :5]])
 
 
 @broken
 def nothing_reshaped() -> Broken:
-    made = model([node("Reshape", ["x", "t"], ["y"])], [value("x", T.FLOAT, ["N", 3, 4])], [value("y", T.FLOAT, ["N", 12])], [("t", np.array([0, -1]))])
+    made = model(
+        [node("Reshape", ["x", "t"], ["y"])],
+        [value("x", T.FLOAT, ["N", 3, 4])],
+        [value("y", T.FLOAT, ["N", 12])],
+        [("t", np.array([0, -1]))],
+    )
     return Broken(saved(made), [{"x": np.zeros((0, 3, 4), F32)}], lambda f: [f["x"].reshape(0, 12)])
 
 
 @broken
 def length_in_a_mean() -> Broken:
     nodes = [node("ReduceSum", ["x", "a"], ["s"], keepdims=0), node("Mul", ["s", "k"], ["y"])]
-    made = model(nodes, [value("x", T.FLOAT, [1, 16])], [value("y", T.FLOAT, [1])], [("a", np.array([1])), ("k", np.array(1 / 16, F32))])
+    made = model(
+        nodes, [value("x", T.FLOAT, [1, 16])], [value("y", T.FLOAT, [1])], [("a", np.array([1])), ("k", np.array(1 / 16, F32))]
+    )
     return Broken(saved(made), [{"x": weights(1, 9)}], names="x")
 
 
 @broken
 def channels_last_fed() -> Broken:
-    made = model([node("GlobalAveragePool", ["x"], ["y"])], [value("x", T.FLOAT, [1, 3, 8, 8])], [value("y", T.FLOAT, [1, 3, 1, 1])])
+    made = model(
+        [node("GlobalAveragePool", ["x"], ["y"])], [value("x", T.FLOAT, [1, 3, 8, 8])], [value("y", T.FLOAT, [1, 3, 1, 1])]
+    )
     return Broken(saved(made), [{"x": weights(1, 8, 8, 3)}], names="x")
 
 
 @broken
 def learned_positions_too_short() -> Broken:
-    made = model([node("Add", ["x", "pos"], ["y"], name="add")], [value("x", T.FLOAT, ["N", "L", 3])], [value("y", T.FLOAT, ["N", "L", 3])], [("pos", weights(1, 4, 3))])
+    made = model(
+        [node("Add", ["x", "pos"], ["y"], name="add")],
+        [value("x", T.FLOAT, ["N", "L", 3])],
+        [value("y", T.FLOAT, ["N", "L", 3])],
+        [("pos", weights(1, 4, 3))],
+    )
     return Broken(saved(made), [{"x": weights(2, 4, 3)}, {"x": weights(2, 6, 3)}], names="add")
 
 
@@ -134,6 +173,13 @@ class Positions(torch.nn.Module):
 @broken
 def positions_clamped_in_silence() -> Broken:
     def build(path: Path) -> None:
-        torch.onnx.export(Positions(), (torch.zeros(2, 4, dtype=torch.long),), str(path), dynamo=True, dynamic_shapes=({0: "b", 1: "s"},), verbose=False)
+        torch.onnx.export(
+            Positions(),
+            (torch.zeros(2, 4, dtype=torch.long),),
+            str(path),
+            dynamo=True,
+            dynamic_shapes=({0: "b", 1: "s"},),
+            verbose=False,
+        )
 
     return Broken(build, [{"ids": np.zeros((1, 9), I64)}], names="table.weight")

@@ -43,10 +43,14 @@ def value(name: str, kind: int, shape: Any) -> Any:
     return helper.make_tensor_value_info(name, kind, shape)
 
 
-def model(nodes: Any, inputs: Any, outputs: Any, stored: Any = (), opset: int = 18, ir: int = 9, extra: Any = (), said: Any = ()) -> Any:
+def model(
+    nodes: Any, inputs: Any, outputs: Any, stored: Any = (), opset: int = 18, ir: int = 9, extra: Any = (), said: Any = ()
+) -> Any:
     tensors = [numpy_helper.from_array(np.asarray(a), n) for n, a in stored]
     graph = helper.make_graph(list(nodes), "g", list(inputs), list(outputs), tensors, value_info=list(said))
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset), *(helper.make_opsetid(d, v) for d, v in extra)])
+    made = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", opset), *(helper.make_opsetid(d, v) for d, v in extra)]
+    )
     made.ir_version = ir
     return made
 
@@ -134,7 +138,14 @@ def newest_helper_stamps() -> Broken:
 def broadcast_with_axis_of_opset_6() -> Broken:
     bias, kernel = weights(2, seed=3), weights(2, 1, 1, 1)
     nodes = [node("Conv", ["x", "k"], ["c"]), node("Add", ["c", "b"], ["y"], broadcast=1, axis=1, name="bias")]
-    made = model(nodes, [value("x", T.FLOAT, ["N", 1, 4, 4])], [value("y", T.FLOAT, ["N", 2, 4, 4])], [("k", kernel), ("b", bias)], opset=6, ir=3)
+    made = model(
+        nodes,
+        [value("x", T.FLOAT, ["N", 1, 4, 4])],
+        [value("y", T.FLOAT, ["N", 2, 4, 4])],
+        [("k", kernel), ("b", bias)],
+        opset=6,
+        ir=3,
+    )
     made.graph.input.extend([value("k", T.FLOAT, [2, 1, 1, 1]), value("b", T.FLOAT, [2])])
     right = lambda f: [f["x"] * kernel.reshape(1, 2, 1, 1) + bias.reshape(1, 2, 1, 1)]  # noqa: E731
     return Broken(saved(made), [{"x": weights(2, 1, 4, 4, seed=1)}], right)
@@ -162,8 +173,18 @@ def erf_of_doubles() -> Broken:
 
 @broken
 def resize_of_int64() -> Broken:
-    up = node("Resize", ["x", "", "s"], ["y"], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor", name="up")
-    made = model([up], [value("x", T.INT64, ["N", 1, 2, 2])], [value("y", T.INT64, ["N", 1, 4, 4])], [("s", np.array([1, 1, 2, 2], F32))])
+    up = node(
+        "Resize",
+        ["x", "", "s"],
+        ["y"],
+        mode="nearest",
+        coordinate_transformation_mode="asymmetric",
+        nearest_mode="floor",
+        name="up",
+    )
+    made = model(
+        [up], [value("x", T.INT64, ["N", 1, 2, 2])], [value("y", T.INT64, ["N", 1, 4, 4])], [("s", np.array([1, 1, 2, 2], F32))]
+    )
     return Broken(saved(made), [{"x": np.arange(4).reshape(1, 1, 2, 2)}], lambda f: [f["x"].repeat(2, 2).repeat(2, 3)])
 
 
@@ -185,7 +206,12 @@ def bfloat16_throughout() -> Broken:
 
 @broken
 def half_model_with_a_float_constant() -> Broken:
-    made = model([node("Mul", ["x", "k"], ["y"])], [value("x", T.FLOAT16, ["N", 4])], [value("y", T.FLOAT16, ["N", 4])], [("k", np.array(0.1, F32))])
+    made = model(
+        [node("Mul", ["x", "k"], ["y"])],
+        [value("x", T.FLOAT16, ["N", 4])],
+        [value("y", T.FLOAT16, ["N", 4])],
+        [("k", np.array(0.1, F32))],
+    )
     return Broken(saved(made), [{"x": weights(3, 4).astype(np.float16)}], lambda f: [f["x"] * np.float16(0.1)])
 
 

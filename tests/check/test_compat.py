@@ -40,11 +40,22 @@ def release(request: pytest.FixtureRequest) -> tuple[str, Path]:
 
 
 def mlp() -> tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]:
-    return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.GELU(), torch.nn.LayerNorm(8), torch.nn.Linear(8, 2)).eval(), (torch.randn(2, 4),), {}
+    return (
+        torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.GELU(), torch.nn.LayerNorm(8), torch.nn.Linear(8, 2)).eval(),
+        (torch.randn(2, 4),),
+        {},
+    )
 
 
 def cnn() -> tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]:
-    layers = (torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Flatten(), torch.nn.Linear(36, 5))
+    layers = (
+        torch.nn.Conv2d(3, 4, 3),
+        torch.nn.BatchNorm2d(4),
+        torch.nn.ReLU(),
+        torch.nn.MaxPool2d(2),
+        torch.nn.Flatten(),
+        torch.nn.Linear(36, 5),
+    )
     return torch.nn.Sequential(*layers).eval(), (torch.randn(2, 3, 8, 8),), {}
 
 
@@ -71,7 +82,11 @@ def test_a_file_made_for_an_old_release_runs_there_and_matches(make: Any, releas
     result = torchferry.export(model, args, tmp_path / "model.onnx", kwargs=kwargs, target=f"onnxruntime=={version}")
     feeds = result.feeds(args, kwargs)
     np.savez(tmp_path / "feeds.npz", **feeds)
-    subprocess.run([str(python), "-c", RUN, str(result.path), str(tmp_path / "feeds.npz"), str(tmp_path / "out.npz")], check=True, cwd=tmp_path)
+    subprocess.run(
+        [str(python), "-c", RUN, str(result.path), str(tmp_path / "feeds.npz"), str(tmp_path / "out.npz")],
+        check=True,
+        cwd=tmp_path,
+    )
     old = list(np.load(tmp_path / "out.npz").values())
     new = torchferry.InferenceSession(str(result.path)).run(None, feeds)
     with torch.no_grad():
@@ -84,6 +99,8 @@ def test_a_file_made_for_an_old_release_runs_there_and_matches(make: Any, releas
 
 def test_the_python_of_the_tests_is_not_the_old_one(release: tuple[str, Path]) -> None:
     version, python = release
-    asked = subprocess.run([str(python), "-c", "import onnxruntime; print(onnxruntime.__version__)"], capture_output=True, text=True, check=True)
+    asked = subprocess.run(
+        [str(python), "-c", "import onnxruntime; print(onnxruntime.__version__)"], capture_output=True, text=True, check=True
+    )
     assert asked.stdout.strip() == version
     assert Path(sys.executable) != python

@@ -33,7 +33,12 @@ def test_a_broken_file_is_mended_and_right_or_refused_by_name(name: str, tmp_pat
     session = torchferry.InferenceSession(str(result.path))
     for feed in case.feeds:
         for wanted, got in zip(case.right(feed), session.run(None, feed), strict=True):
-            np.testing.assert_allclose(np.asarray(got, np.float64), np.asarray(wanted, np.float64), rtol=case.rtol, atol=1e-2 if case.rtol > 0.01 else 1e-4)
+            np.testing.assert_allclose(
+                np.asarray(got, np.float64),
+                np.asarray(wanted, np.float64),
+                rtol=case.rtol,
+                atol=1e-2 if case.rtol > 0.01 else 1e-4,
+            )
 
 
 def test_without_an_output_the_repair_is_described_and_nothing_is_written(tmp_path: Path) -> None:

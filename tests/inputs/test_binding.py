@@ -54,13 +54,17 @@ class Pipe:
         return self.net(x)
 
 
+def call_net(x: torch.Tensor) -> torch.Tensor:
+    return NET(x)
+
+
 MODELS = {
     "module": NET,
     "data parallel": torch.nn.DataParallel(NET),
     "compiled": torch.compile(NET, backend="eager"),
     "partial": functools.partial(NET.encode, scale=1.0),
     "method": NET.encode,
-    "function": lambda x: NET(x),
+    "function": call_net,
     "method of an object": Pipe().run,
     "script": torch.jit.script(torch.nn.Sequential(NET.fc)),
 }

@@ -181,7 +181,7 @@ def test_probing_a_small_model_takes_no_time() -> None:
 
 def test_no_name_of_a_size_is_a_symbol_of_torch() -> None:
     found = bound(Job(lambda a, b, c: (a @ b, c), (torch.randn(2, 3), torch.randn(3, 4), torch.randn(2, 2, 2, 2, 2, 2))))
-    assert all(d.name.isidentifier() and not d.name.startswith("s") or "_" in d.name for d in found.signature.dims)
+    assert all((d.name.isidentifier() and not d.name.startswith("s")) or "_" in d.name for d in found.signature.dims)
 
 
 def test_rows_that_belong_together_are_one_batch_though_the_model_takes_them_apart() -> None:
@@ -201,3 +201,13 @@ def test_rows_that_meet_each_other_are_two_batches() -> None:
 def test_outputs_that_never_meet_leave_their_inputs_apart() -> None:
     found = bound(Job(lambda x, y: (x * 2, y + 1), (torch.randn(3, 4), torch.randn(3, 5))))
     assert len({s.shape[0] for s in found.signature.inputs}) == 2
+
+
+def test_a_recurrent_layer_with_time_first_has_its_batch_second() -> None:
+    state = torch.randn(1, 2, 3), torch.randn(1, 2, 3)
+    found = bound(Job(nn.LSTM(4, 3).eval(), (torch.randn(5, 2, 4), state)))
+    assert [s.shape for s in found.signature.inputs] == [
+        ("sequence_length", "batch_size", 4),
+        (1, "batch_size", 3),
+        (1, "batch_size", 3),
+    ]

@@ -17,7 +17,7 @@ class Everything(torch.nn.Module):
         self.words = torch.nn.Embedding(40, 4)
 
     def forward(  # type: ignore[no-untyped-def]
-        self, input_ids, attention_mask, token_type_ids, position_ids, features, lengths, keep, rel
+        self, *, input_ids, attention_mask, token_type_ids, position_ids, features, lengths, keep, rel
     ):
         x = self.words(input_ids) * attention_mask[..., None] + token_type_ids[..., None] + position_ids[..., None]
         inside = (torch.arange(features.shape[1])[None] < lengths[:, None])[..., None]

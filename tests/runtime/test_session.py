@@ -66,7 +66,9 @@ def test_a_coercion_is_announced_once_for_each_input(session: InferenceSession) 
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("value", [torch.ones(2, 3), ONES.tolist(), ONES.astype(">f4"), ONES.astype(object), ONES.astype(np.int64)])
+@pytest.mark.parametrize(
+    "value", [torch.ones(2, 3), ONES.tolist(), ONES.astype(">f4"), ONES.astype(object), ONES.astype(np.int64)]
+)
 def test_what_means_the_same_gives_the_same(session: InferenceSession, value: object) -> None:
     assert np.array_equal(session.run(None, {"x": value})[0], ONES)
 

@@ -46,10 +46,11 @@ def test_an_old_runtime_gets_an_ir_version_that_it_reads(tmp_path: Path) -> None
 
 
 def test_an_opset_that_cannot_express_the_model_is_refused_with_the_line_and_the_lowest_that_can(tmp_path: Path) -> None:
-    def warp(image: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.grid_sample(image, grid, align_corners=False)
+    class Warp(torch.nn.Module):
+        def forward(self, image: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
+            return torch.nn.functional.grid_sample(image, grid, align_corners=False)
 
-    step = translate(case(warp, (torch.rand(1, 2, 4, 4), torch.rand(1, 3, 3, 2)), tmp_path, opset=13))
+    step = translate(case(Warp(), (torch.rand(1, 2, 4, 4), torch.rand(1, 3, 3, 2)), tmp_path, opset=13))
     (finding,) = step.findings
     assert step.fault is not None and finding.kind == "opset-cannot-express"
     assert finding.facts == {"operator": "GridSample", "opset": 13, "lowest": 16}

@@ -24,12 +24,10 @@ def swap_inputs(model: onnx.ModelProto, chance: random.Random) -> bool:
 
 def other_op(model: onnx.ModelProto, chance: random.Random) -> bool:
     """Put a near relative in an op's place."""
-    near = {"Add": "Sub", "Sub": "Add", "Mul": "Div", "Div": "Mul", "Relu": "Softplus", "Tanh": "Erf", "Sigmoid": "Tanh",
-            "Erf": "Tanh", "Sqrt": "Abs", "ReduceMean": "ReduceSum", "MaxPool": "AveragePool", "Softmax": "LogSoftmax"}  # fmt: skip
-    node = _pick(model, chance, lambda n: n.op_type in near)
+    node = _pick(model, chance, lambda n: n.op_type in _RELATIVES)
     if node is None:
         return False
-    node.op_type = near[node.op_type]
+    node.op_type = _RELATIVES[node.op_type]
     return True
 
 
@@ -76,12 +74,18 @@ def other_constant(model: onnx.ModelProto, chance: random.Random) -> bool:
         return False
     tensor = chance.choice(constants)
     values = numpy_helper.to_array(tensor).copy()
-    values = values + 1 if values.dtype.kind in "iu" else (values * np.asarray(1.1, values.dtype) if values.dtype.kind == "f" else ~values)
+    if values.dtype.kind == "b":
+        return False
+    values = values + 1 if values.dtype.kind in "iu" else values * np.asarray(1.1, values.dtype)
     tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
     return True
 
 
-_ATTRIBUTES = ("axis", "axes", "perm", "epsilon", "alpha", "transA", "transB", "strides", "pads", "keepdims", "direction", "group")
+_RELATIVES = {
+    "Add": "Sub", "Sub": "Add", "Mul": "Div", "Div": "Mul", "Relu": "Softplus", "Tanh": "Erf", "Sigmoid": "Tanh",
+    "Erf": "Tanh", "Sqrt": "Abs", "ReduceMean": "ReduceSum", "MaxPool": "AveragePool", "Softmax": "LogSoftmax",
+}  # fmt: skip
+_ATTRIBUTES = ("axis", "axes", "perm", "epsilon", "alpha", "transA", "transB", "strides", "pads", "keepdims", "group")
 WOUNDS: tuple[Wound, ...] = (swap_inputs, other_op, other_attribute, other_weight, other_constant)
 
 

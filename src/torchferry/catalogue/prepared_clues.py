@@ -48,4 +48,5 @@ def nodes_of(case: Case, dtype: str) -> Iterator[Location]:
     for node in program.graph.nodes if program is not None else ():
         if str(getattr(node.meta.get("val"), "dtype", "")) == f"torch.{dtype}" and node.op == "call_function":
             lines = [m for m in _LINE.findall(node.meta.get("stack_trace") or "") if "site-packages" not in m[0]]
-            yield Location(file=lines[-1][0], line=int(lines[-1][1]), op=str(node.target)) if lines else Location(op=str(node.target))
+            place = {"file": lines[-1][0], "line": int(lines[-1][1])} if lines else {}
+            yield Location(op=str(node.target), **place)

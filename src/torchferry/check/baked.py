@@ -303,7 +303,11 @@ def numbers_of_example(model: onnx.ModelProto, example: Feed, feed: Feed) -> lis
     for place in graph.nodes_of(model.graph):
         for name in place.node.input if place.node.op_type in ("Mul", "Div", "Add", "Sub", "Pow") else ():
             value = constants.get(name)
-            if value is not None and value.size == 1 and any(np.isclose(abs(float(value.reshape(-1)[0])), t, rtol=1e-5) for t in telling):
+            if (
+                value is not None
+                and value.size == 1
+                and any(np.isclose(abs(float(value.reshape(-1)[0])), t, rtol=1e-5) for t in telling)
+            ):
                 found.append(place.label)
     return found
 

@@ -42,6 +42,8 @@ def examine(case: Case) -> Step:
         model = onnx.load_model_from_string(data)
     except (DecodeError, RecursionError) as error:
         return _no_model(path, Sniffed("damaged", {"error": str(error)[:200], "size": len(data)}))
+    if not graph.legible(model):
+        return _no_model(path, Sniffed("damaged", {"error": "names in it are not text", "size": len(data)}))
     return _model(job, path, folder, target, model, misnamed=path.suffix == ".ort" and "onnx" not in read)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.inliner
 
 SMALL = 1 << 16  # constants of more elements are weights, not shapes, masks or indices
 
@@ -194,3 +195,27 @@ def ordered(part: Any) -> list[onnx.NodeProto]:
 def reads(node: onnx.NodeProto) -> set[str]:
     """Return every value that a node, or a graph inside it, reads."""
     return set(node.input) | {i for s in subgraphs(node) for p in nodes_of(s) for i in p.node.input}
+
+
+def legible(model: onnx.ModelProto) -> bool:
+    """Say whether every name in a model is text; in a damaged one it may be any bytes."""
+    names: list[object] = [o.domain for o in model.opset_import] + [
+        x for f in model.functions for x in (f.name, f.domain, *f.input, *f.output)
+    ]
+    for part in graphs(model):
+        names += [v.name for v in (*part.input, *part.output, *part.value_info, *part.initializer)]
+        names += [d.dim_param for v in (*part.input, *part.output) for d in v.type.tensor_type.shape.dim]
+    for place in places(model):
+        node = place.node
+        names += [node.name, node.op_type, node.domain, *node.input, *node.output, *(a.name for a in node.attribute)]
+    return all(isinstance(n, str) for n in names)
+
+
+def flat(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with its own functions written out where they are called; as it is where that cannot be done."""
+    if not model.functions:
+        return model
+    try:
+        return onnx.inliner.inline_local_functions(model)
+    except Exception:  # a function that calls itself or does not exist: the runtime's own words say more
+        return model

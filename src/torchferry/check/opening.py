@@ -43,7 +43,7 @@ def explain(
     found = [*stamp.misstamped(model, target), *support.unknown_operators(model)]
     if found:
         return [_with_recipe(model, f) for f in found]
-    flat = onnx.inliner.inline_local_functions(model) if model.functions else model
+    flat = graph.flat(model)
     types = infer(flat)
     if found := conflicts.findings(flat, types):
         return found

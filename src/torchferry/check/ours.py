@@ -53,7 +53,7 @@ def _stamps(model: onnx.ModelProto, target: Target) -> list[Finding]:
 
 def _kernels(case: Case, model: onnx.ModelProto, target: Target) -> list[Finding]:
     """Return what the runtime does not implement: doubts from its table, settled by asking it in a process of its own."""
-    flat = onnx.inliner.inline_local_functions(model) if model.functions else model
+    flat = graph.flat(model)
     types = infer(flat)
     if not support.doubtful(flat, types) or case.job.workspace is None:
         return []

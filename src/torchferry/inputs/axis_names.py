@@ -21,6 +21,7 @@ def name_roots(
         given = next((asked[axis] for axis in axes if axis in asked), None)
         if given is not None and given not in chosen.values():
             chosen[root] = given
+    chosen |= _time_first(ties, parts, ranks, chosen)
     taken = set(chosen.values()) | set(asked.values())
     for root in ties.roots:
         if root in chosen:
@@ -32,6 +33,20 @@ def name_roots(
         taken.add(name)
         chosen[root] = name
     return chosen
+
+
+def _time_first(ties: Ties, parts: Sequence[Part], ranks: Sequence[int], chosen: dict[str, str]) -> dict[str, str]:
+    """Return names for inputs laid out (length, batch, features): their second size is shared with other inputs, the first is not."""
+    axes = {root: [axis for axis, size in ties.sizes.items() if size == root] for root in ties.roots if root not in chosen}
+    for root, own in axes.items():
+        if len(own) != 1 or own[0][1] != 0 or ranks[own[0][0]] != 3 or parts[own[0][0]].role != "float":
+            continue
+        beside = next(
+            (r for r, where in axes.items() if (own[0][0], 1) in where and len(where) > 1 and all(a == 1 for _, a in where)), None
+        )
+        if beside is not None and not {"batch_size", "sequence_length"} & set(chosen.values()):
+            return {root: "sequence_length", beside: "batch_size"}
+    return {}
 
 
 def _proposals(

@@ -1,4 +1,4 @@
-"""First sizes that belong to one batch, though the model would take them apart: each row of the output follows one row of each."""
+"""First sizes that belong to one batch though the model would take them apart: each row of the output follows one row of each."""
 
 from __future__ import annotations
 

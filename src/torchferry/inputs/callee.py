@@ -111,8 +111,7 @@ def _script_signature(method: Any) -> inspect.Signature:
     return inspect.Signature(
         [
             inspect.Parameter(a.name, kind, default=a.default_value if a.has_default_value() else inspect.Parameter.empty)
-            for a in method.schema.arguments
-            if a.name != "self"
+            for a in method.schema.arguments[1:]  # the first is the module itself, whatever it is called
         ]
     )
 

@@ -96,7 +96,13 @@ def _places(model: Any, optimised: Path) -> dict[str, Location]:
     """Return where each node of the optimised graph came from, found by the names of what it gives or reads."""
     original = onnx.load_model_from_string(model) if isinstance(model, bytes) else onnx.load(str(model), load_external_data=False)
     by_value = {o: place for p in graph.places(original) if (place := source.of(p.node)) is not None for o in p.node.output if o}
-    by_value |= {i: by_value[o] for p in graph.places(original) for o in p.node.output for i in p.node.input if o in by_value and i not in by_value}
+    by_value |= {
+        i: by_value[o]
+        for p in graph.places(original)
+        for o in p.node.output
+        for i in p.node.input
+        if o in by_value and i not in by_value
+    }
     if not optimised.exists():
         return {}
     found = {}

@@ -26,6 +26,7 @@ def optimise(model: ir.Model) -> None:
     """Inline, fold what is constant, share what is equal and drop what is unused, in place."""
     with silent():
         common.InlinePass()(model)
+        share_weights(model)  # before anything is folded: two uses of one weight would become two weights
         for _ in range(2):
             changed = _fold(model)
             common.RemoveUnusedNodesPass()(model)
@@ -95,11 +96,17 @@ def _memory(value: ir.Value) -> Hashable:
     return (raw.data_ptr(), raw.dtype, tuple(raw.shape), raw.stride())
 
 
+def _is_weight(value: ir.Value | None) -> bool:
+    """Whether a value is a parameter of the user's: folded into something else, it would lose its name."""
+    kind = "pkg.torch.export.graph_signature.InputSpec.kind"
+    return value is not None and value.metadata_props.get(kind) == "PARAMETER"
+
+
 def _fold(model: ir.Model) -> bool:
     result = fold_constants_ir(
         model,
         input_size_limit=FOLDED_INPUT,
         output_size_limit=FOLDED_OUTPUT,
-        should_fold=lambda node: False if node.op_type in SLOW_TO_FOLD else None,
+        should_fold=lambda node: False if node.op_type in SLOW_TO_FOLD or any(_is_weight(v) for v in node.inputs) else None,
     )
     return bool(result.modified)

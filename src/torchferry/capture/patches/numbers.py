@@ -116,24 +116,18 @@ def _sum(plain: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _math() -> dict[str, Any]:
-    table = {
-        name: _unary(getattr(math, name), getattr(torch, f"_sym_{name}", None) or getattr(torch, f"sym_{name}"))
-        for name in ("sqrt", "cos", "sin", "tan", "cosh", "sinh", "tanh", "acos", "asin", "atan")
-        if hasattr(torch, f"_sym_{name}") or hasattr(torch, f"sym_{name}")
-    }
-    logs = {
-        "log2": torch._sym_log2,
-        "log": _log,
-        "log10": lambda n: _log(n) / math.log(10.0),
-        "exp": lambda n: math.e ** torch.sym_float(n),
-    }
-    return {**table, **{name: _unary(getattr(math, name), function) for name, function in logs.items()}}
+    names = ("log", "log2", "log10", "log1p", "exp", "sin", "cos", "tan", "tanh", "sinh", "cosh", "atan")
+    return {"sqrt": _unary(math.sqrt, torch._sym_sqrt), **{name: _unary(getattr(math, name), _in_torch(name)) for name in names}}
 
 
-def _log(number: Any, base: Any = None) -> Any:
-    """The natural logarithm of a symbolic number, through the one logarithm that torch has for them."""
-    value = torch._sym_log2(torch.sym_float(number)) * 0.6931471805599453
-    return value if base is None else value / math.log(base)
+def _in_torch(name: str) -> Callable[..., Any]:
+    """A function that a program has for tensors only: the number becomes one, of double precision and without axes."""
+
+    def compute(number: Any, base: float | None = None) -> Any:
+        value = getattr(torch, name)(torch.scalar_tensor(number, dtype=torch.float64))
+        return value if base is None else value / math.log(base)
+
+    return compute
 
 
 def _numpy() -> dict[str, Any]:
@@ -141,8 +135,9 @@ def _numpy() -> dict[str, Any]:
         "prod": _product(np.prod),
         "sum": _sum(np.sum),
         "sqrt": _unary(np.sqrt, torch._sym_sqrt),
-        "log": _unary(np.log, _log),
-        "log2": _unary(np.log2, torch._sym_log2),
+        "log": _unary(np.log, _in_torch("log")),
+        "log2": _unary(np.log2, _in_torch("log2")),
+        "exp": _unary(np.exp, _in_torch("exp")),
         "ceil": _unary(np.ceil, lambda n: torch.sym_float(math.ceil(n))),
         "floor": _unary(np.floor, lambda n: torch.sym_float(math.floor(n))),
         "maximum": _extreme(np.maximum, torch.sym_max),

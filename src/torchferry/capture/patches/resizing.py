@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F
+from torch.nn import functional
 
 _LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2, "nearest": None, "nearest-exact": None}
 
 
-def interpolate(
+def interpolate(  # noqa: PLR0917  the signature is torch's
     input: torch.Tensor,
     size: Any = None,
     scale_factor: Any = None,
@@ -39,7 +39,7 @@ def interpolate(
 
 def _original(*args: Any) -> torch.Tensor:
     with torch._C.DisableTorchFunction():
-        return F.interpolate(*args)
+        return functional.interpolate(*args)
 
 
 def _along(x: torch.Tensor, axis: int, scale: Any, mode: str) -> torch.Tensor:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F
+from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from torchferry.capture.patches import resizing
@@ -79,10 +79,10 @@ def _window(a: float, b: float) -> Callable[..., torch.Tensor]:
 _SPELLED: dict[Any, Callable[..., Any]] = {
     torch.linspace: _linspace,
     torch.logspace: _logspace,
-    F.one_hot: _one_hot,
+    functional.one_hot: _one_hot,
     torch.tril_indices: _triangle_indices(torch.tril),
     torch.triu_indices: _triangle_indices(torch.triu),
     torch.hann_window: _window(0.5, 0.5),
     torch.hamming_window: _window(0.54, 0.46),
-    F.interpolate: resizing.interpolate,
+    functional.interpolate: resizing.interpolate,
 }

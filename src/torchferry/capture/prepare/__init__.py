@@ -1,8 +1,8 @@
 """Named transforms of the model's copy before capture, and of the captured program after it; the original stays the oracle.
 
-    survey   what in a module no capture can follow, as findings
-    apply    the module with the edits `prepare:<name>` carried out
-    revise   the captured program with them carried out, where they act on operators rather than on modules
+survey   what in a module no capture can follow, as findings
+apply    the module with the edits `prepare:<name>` carried out
+revise   the captured program with them carried out, where they act on operators rather than on modules
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import nn
 
-from torchferry.capture.prepare import baked, dense, encoder, gradients, precision, quantised, recurrent, script
+from torchferry.capture.prepare import baked, dense, encoder, flex, gradients, precision, quantised, recurrent, script
 from torchferry.capture.prepare.survey import survey
 from torchferry.records import Edit, Facts
 
@@ -45,7 +45,12 @@ def apply(module: nn.Module, args: tuple[Any, ...], edits: Iterable[Edit]) -> nn
 
 
 def revise(program: Any, edits: Iterable[Edit]) -> Any:
-    """Return the captured program with the named changes of operators made; signature and guards stay."""
+    """Return the captured program with the named changes of operators made; signature and guards stay.
+
+    FlexAttention is always written out: there is nothing else to translate it to.
+    """
+    if flex.is_used(program):
+        program = flex.revise(program)
     for edit in edits:
         if (change := PROGRAMS.get(edit.name.removeprefix(PREFIX))) is not None:
             program = change(program, edit.params)

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from torchferry.records import Facts
 
 
-
 def is_affected(module: nn.Module) -> bool:
     """Whether a module takes torch's nested fast path in eager, and not in a capture."""
     stock = isinstance(module, nn.TransformerEncoder) and type(module).forward is nn.TransformerEncoder.forward

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, fx, nn
+from torch import fx, nn
 
 
 def is_used(program: Any) -> bool:
@@ -26,7 +27,10 @@ def revise(program: Any) -> Any:
     for node in list(graph.nodes):
         if _is_flex(node):
             _replace(program.graph_module, node)
-    graph.eliminate_dead_code()
+    for node in reversed(list(graph.nodes)):
+        # torch's own would keep the opening and closing of vmap, with which the block mask was made and which is of no use now
+        if not node.users and node.op not in ("placeholder", "output"):
+            graph.erase_node(node)
     program.graph_module.recompile()
     program = program.run_decompositions({})  # traced again, so that the new nodes know their shapes
     if guards:
@@ -44,8 +48,12 @@ def _replace(owner: nn.Module, node: fx.Node) -> None:
     parts = [getattr(owner, str(part.target)) for part in (score_mod, block_mask[-1])]  # type: ignore[index, union-attr]
     given = [query, key, value, *score_buffers, *mask_buffers]
     with node.graph.inserting_before(node):
-        traced = [fx.Proxy(n, _Tracer(node.graph)) for n in given]  # type: ignore[arg-type]
-        found = attention(*traced[:3], *_called(parts), float(scale), traced[3 : 3 + len(score_buffers)], traced[3 + len(score_buffers) :])
+        tracer = fx.proxy.GraphAppendingTracer(node.graph)
+        traced = [fx.Proxy(n, tracer) for n in given]  # type: ignore[arg-type]
+        score = _on_proxies(parts[0], traced[3 : 3 + len(score_buffers)])
+        mask = _on_proxies(parts[1], traced[3 + len(score_buffers) :])
+        groups = query.meta["val"].shape[1] // key.meta["val"].shape[1]  # type: ignore[union-attr]
+        found = _attention(tracer, tuple(traced[:3]), score, mask, float(scale), groups)  # type: ignore[arg-type]
         results = [f.node for f in found]
     for user in list(node.users):
         if user.target is operator.getitem:
@@ -54,25 +62,25 @@ def _replace(owner: nn.Module, node: fx.Node) -> None:
     node.graph.erase_node(node)
 
 
-class _Tracer(fx.proxy.GraphAppendingTracer):
-    """Writes what is done to proxies into a graph."""
+def _on_proxies(part: Any, buffers: list[Any]) -> Callable[..., Any]:
+    """Return a function that writes the nodes of a user's graph down for other arguments."""
+    return lambda *values: fx.Interpreter(part, garbage_collect_values=False).run(*values, *buffers)
 
 
-def _called(parts: list[Any]) -> list[Any]:
-    """Return functions that run the users' graphs on proxies, node by node."""
-    return [lambda *values, part=part: fx.Interpreter(part, garbage_collect_values=False).run(*values) for part in parts]
-
-
-def attention(query: Any, key: Any, value: Any, score_mod: Any, mask_mod: Any, scale: float, score_extra: list[Any], mask_extra: list[Any]) -> tuple[Any, Any, Any]:
+def _attention(
+    tracer: Any, inputs: tuple[Any, ...], score_mod: Callable[..., Any], mask_mod: Callable[..., Any], scale: float, groups: int
+) -> tuple[Any, Any, Any]:
     """Return attention, and the logarithm of its sums and its largest scores in base 2, as torch's own reference has them."""
-    groups = torch.floor_divide(query.size(1), key.size(1)) if isinstance(query, Tensor) else query.size(1) // key.size(1)
-    key, value = (torch.repeat_interleave(t, groups, dim=1) for t in (key, value))
+    query, key, value = inputs
+    if groups != 1:
+        key, value = (torch.repeat_interleave(t, groups, dim=1) for t in (key, value))
     scores = torch.matmul(query, torch.transpose(key, -2, -1)).float() * scale
-    places = [torch.arange(scores.size(d)).view([-1 if d == at else 1 for at in range(4)]) for d in range(4)]
-    scores = score_mod(scores, *places, *score_extra)
-    keep = torch.logical_or(mask_mod(*places, *mask_extra), torch.zeros_like(scores).bool())
-    scores = torch.masked_fill(scores, torch.logical_not(keep), -float("inf"))
+    counted = [tracer.create_proxy("call_function", torch.arange, (scores.size(d),), {}) for d in range(4)]
+    places = [p.view([-1 if d == at else 1 for at in range(4)]) for d, p in enumerate(counted)]
+    scores = score_mod(scores, *places)
+    keep = torch.logical_or(mask_mod(*places), torch.zeros_like(scores).bool())
     seen = torch.any(keep, -1, True)
-    weights = torch.where(seen, torch.softmax(torch.masked_fill(scores, torch.logical_not(seen), 0.0), -1), 0.0)
-    sums = torch.logsumexp(scores, -1) / math.log(2)
-    return torch.matmul(weights.to(value.dtype), value), sums, torch.amax(scores, -1) / math.log(2)
+    scores = torch.masked_fill(scores, torch.logical_not(keep), -float("inf"))
+    weights = torch.softmax(torch.masked_fill(scores, torch.logical_not(seen), 0.0), -1) * seen
+    sums, largest = torch.logsumexp(scores, -1), torch.amax(scores, -1)
+    return torch.matmul(weights.to(torch.float32), value.float()).type_as(query), sums / math.log(2), largest / math.log(2)

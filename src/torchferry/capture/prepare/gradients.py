@@ -28,7 +28,9 @@ def prepare(module: nn.Module, args: tuple[Any, ...], params: Facts) -> nn.Modul
         graph = trace(*eager.clone(args))
         if any(getattr(getattr(node.target, "_schema", None), "is_mutable", False) for node in graph.graph.nodes):
             plain = torch.func.functionalize(graph, remove="mutations_and_views")
-            graph = make_fx(plain, core_aten_decompositions(), tracing_mode="symbolic", _allow_non_fake_inputs=True)(*eager.clone(args))
+            graph = make_fx(plain, core_aten_decompositions(), tracing_mode="symbolic", _allow_non_fake_inputs=True)(
+                *eager.clone(args)
+            )
     return _of_graph(module, graph)
 
 

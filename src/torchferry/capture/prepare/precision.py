@@ -17,15 +17,13 @@ from torchferry.records import Facts
 
 # these move numbers about without computing any; the runtime has them for every dtype
 _MOVES = frozenset(
-    "view reshape transpose permute t unsqueeze squeeze slice select detach alias clone contiguous embedding flatten chunk split"
-    " split_with_sizes cat dropout _to_copy to type_as lift_fresh_copy lift_fresh unbind _assert_tensor_metadata item _local_scalar_dense".split()
+    ["view", "reshape", "transpose", "permute", "t", "unsqueeze", "squeeze", "slice", "select", "detach", "alias", "clone", "contiguous", "embedding", "flatten", "chunk", "split", "split_with_sizes", "cat", "dropout", "_to_copy", "to", "type_as", "lift_fresh_copy", "lift_fresh", "unbind", "_assert_tensor_metadata", "item", "_local_scalar_dense"]
 )
 
 
 # the runtime has float64 kernels for sums, products and matrix products; names with these words in them it has not
 _NO_DOUBLE = (
-    "conv pool upsample norm lstm gru rnn gelu silu softplus mish hardswish elu prelu grid_sampler interpolate erf stft bucketize"
-    " hardsigmoid hardtanh glu selu celu softsign logsigmoid resize nonzero topk cumsum roll".split()
+    ["conv", "pool", "upsample", "norm", "lstm", "gru", "rnn", "gelu", "silu", "softplus", "mish", "hardswish", "elu", "prelu", "grid_sampler", "interpolate", "erf", "stft", "bucketize", "hardsigmoid", "hardtanh", "glu", "selu", "celu", "softsign", "logsigmoid", "resize", "nonzero", "topk", "cumsum", "roll"]
 )
 
 
@@ -114,7 +112,9 @@ def _narrow_after(graph: fx.Graph, node: fx.Node, dtype: torch.dtype) -> None:
 def _cast(graph: fx.Graph, node: fx.Node, dtype: torch.dtype) -> fx.Node:
     made = graph.call_function(torch.ops.aten._to_copy.default, (node,), {"dtype": dtype})
     value = node.meta["val"]
-    made.meta = {key: node.meta[key] for key in ("stack_trace", "nn_module_stack", "source_fn_stack", "torch_fn") if key in node.meta}
+    made.meta = {
+        key: node.meta[key] for key in ("stack_trace", "nn_module_stack", "source_fn_stack", "torch_fn") if key in node.meta
+    }
     made.meta["val"] = _as(value, dtype)
     return made
 

@@ -58,7 +58,16 @@ def _forward(self: Any, input: Any, hx: Any = None) -> Any:
 
 
 def of_flat(
-    name: str, x: Tensor, states: Any, weights: list[Tensor], bias: bool, layers: int, dropout: float, train: bool, both: bool, batch_first: bool
+    name: str,
+    x: Tensor,
+    states: Any,
+    weights: list[Tensor],
+    bias: bool,
+    layers: int,
+    dropout: float,
+    train: bool,
+    both: bool,
+    batch_first: bool,
 ) -> tuple[Tensor, ...]:
     """Return aten's own recurrent function of a padded batch, whose weights come as a flat list."""
     sides, each = ("", "_reverse") if both else ("",), len(weights) // (layers * (2 if both else 1))
@@ -101,8 +110,10 @@ def _direction(
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Return one direction of one layer: its outputs and its last states."""
     dtype = x.dtype
-    get = {part: getattr(rnn, f"{part}_{name}", None) for part in ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")}
-    w, r, project = get["weight_ih"], get["weight_hh"], get["weight_hr"]
+    get: dict[str, Any] = {
+        part: getattr(rnn, f"{part}_{name}", None) for part in ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
+    }
+    w, r, project = (get[part] for part in ("weight_ih", "weight_hh", "weight_hr"))
     if project is not None:
         if start is not None:
             x, w = _with_start(x, w, r, start[0], lengths, reverse)
@@ -128,7 +139,13 @@ def _with_start(x: Tensor, w: Tensor, r: Tensor, start: Tensor, lengths: Tensor 
 
 
 def _operator(
-    rnn: Any, x: Tensor, lengths: Tensor | None, start: tuple[Tensor, ...] | None, weights: tuple[Tensor, Tensor], biases: Any, reverse: bool
+    rnn: Any,
+    x: Tensor,
+    lengths: Tensor | None,
+    start: tuple[Tensor, ...] | None,
+    weights: tuple[Tensor, Tensor],
+    biases: Any,
+    reverse: bool,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     order, hidden = _GATES[rnn.mode], rnn.hidden_size
     w, r = (_gates(weight, order).unsqueeze(0) for weight in weights)

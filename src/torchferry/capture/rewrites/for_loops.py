@@ -5,14 +5,17 @@ from __future__ import annotations
 import ast
 import copy
 from dataclasses import dataclass
+from typing import Any
 
 from torchferry.capture.rewrites import names
 from torchferry.capture.rewrites.blocks import Place, contains, find
 from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
+from torchferry.capture.rewrites.stacked_lists import StackedLists
+from torchferry.capture.rewrites.step_index import StepIndex
 
 
 def rewrite(function: FunctionNode, line: int, like_first: bool = False) -> None:
-    """Rewrite the `for` or the list comprehension on a line; `like_first` gives a number that is carried the shape it grows to."""
+    """Rewrite the `for` or the list comprehension on a line; `like_first` gives a carried number the shape it grows to."""
     place = _as_statement(function, line)
     loop = place.statement
     assert isinstance(loop, ast.For)
@@ -21,13 +24,13 @@ def rewrite(function: FunctionNode, line: int, like_first: bool = False) -> None
     body = names.functional([*steps.unpack, *(s for s in loop.body if not _append(s))])
     if contains(body, ast.Break, ast.Continue, ast.Return):
         raise CannotRewrite("it has exits of a kind that cannot be carried along")
-    body = [_StepIndex(steps.index).visit(s) for s in body]
+    body = [StepIndex(steps.index).visit(s) for s in body]
     scope, before = names.known_at(function, place.around, loop.lineno)
     after = names.live_after(scope, place.block, place.index, place.loop is not None)
     inside = [n for n in names.stored(body) if n != steps.index]
     carried = [n for n in inside if n in before and (n in after or n in names.loaded(body))]
     last = [n for n in inside if n not in before and n in after]
-    items = {name: _StepIndex(steps.index).visit(copy.deepcopy(value)) for name, value in lists.items()}
+    items = {name: StepIndex(steps.index).visit(copy.deepcopy(value)) for name, value in lists.items()}
     rest = _used_as_tensors(function, place, list(items))
     place.replace([*_emit(loop.lineno, steps, body, carried, last, items, like_first), *rest], drop_rest=True)
 
@@ -49,7 +52,7 @@ def _steps(loop: ast.For) -> _Steps:
         index, target, source = target.elts[0].id, target.elts[1], source.args[0]  # type: ignore[attr-defined]
     if _called(source, "range") or (_called(source, "reversed") and _called(source.args[0], "range")):  # type: ignore[attr-defined]
         turned = _called(source, "reversed")
-        inner = source.args[0] if turned else source  # type: ignore[attr-defined]
+        inner: Any = source.args[0] if turned else source  # type: ignore[attr-defined]
         numbers = f"torch.arange({', '.join(ast.unparse(a) for a in inner.args)})"
         if not isinstance(target, ast.Name):
             raise CannotRewrite("its variable is no plain name")
@@ -87,13 +90,11 @@ def _unbound(node: ast.expr) -> tuple[str, int]:
 
 def _append(statement: ast.stmt) -> tuple[str, ast.expr] | None:
     """Return the list and the value of `list.append(value)` or `list += [value]`."""
-    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name) and isinstance(statement.value, ast.List):
-        if isinstance(statement.op, ast.Add) and len(statement.value.elts) == 1:
-            return statement.target.id, statement.value.elts[0]
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "append":
-        if isinstance(call.func.value, ast.Name) and len(call.args) == 1:
-            return call.func.value.id, call.args[0]
+    match statement:
+        case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=ast.List(elts=[value])):
+            return name, value
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value])):
+            return name, value
     return None
 
 
@@ -141,11 +142,11 @@ def _as_statement(function: FunctionNode, line: int) -> Place:
     loop = ast.parse(
         f"for {ast.unparse(one.target)} in {ast.unparse(one.iter)}:\n    {name}.append({ast.unparse(made.elt)})"
     ).body[0]
-    rest = _Swap(made, ast.Name(name, ast.Load())).visit(place.statement)
+    rest: ast.stmt = _Swap(made, ast.Name(name, ast.Load())).visit(place.statement)  # type: ignore[assignment]
     for new in (start, loop):
         ast.increment_lineno(new, line - new.lineno)
         for node in ast.walk(new):
-            if hasattr(node, "lineno"):
+            if isinstance(node, ast.expr | ast.stmt):
                 node.lineno = node.end_lineno = line
     place.replace([start, loop, rest])
     return Place(place.block, place.index + 1, place.around)
@@ -159,123 +160,16 @@ class _Swap(ast.NodeTransformer):
         return self.new if node is self.old else super().visit(node)
 
 
-class _StepIndex(ast.NodeTransformer):
-    """`x[:, t]` with a step's number that is a tensor: as index_select, which reads no value."""
-
-    def __init__(self, index: str) -> None:
-        self.index = index
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        self.generic_visit(node)
-        parts = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
-        hits = [i for i, p in enumerate(parts) if self._uses(p)]
-        if len(hits) != 1 or isinstance(node.ctx, ast.Store):
-            return node
-        axis = (
-            hits[0]
-            if not any(isinstance(p, ast.Constant) and p.value in (..., None) for p in parts[: hits[0]])
-            else hits[0] - len(parts)
-        )
-        number, width_one = self._number(parts[hits[0]])
-        if number is None:
-            return node
-        picked = f"({ast.unparse(node.value)}).index_select({axis}, torch.as_tensor({number}).reshape(1))"
-        others = [p for i, p in enumerate(parts) if i != hits[0]]
-        plain = all(
-            (isinstance(p, ast.Slice) and p.lower is p.upper is p.step is None) or (isinstance(p, ast.Constant) and p.value is ...)
-            for p in others
-        )
-        if not plain and not width_one:
-            kept = ", ".join(ast.unparse(p) for p in others)
-            return ast.copy_location(ast.parse(f"{picked}.squeeze({axis})[{kept}]", mode="eval").body, node)
-        if not plain:
-            return node
-        return ast.copy_location(ast.parse(picked if width_one else f"{picked}.squeeze({axis})", mode="eval").body, node)
-
-    def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        """`out[:, t] = value` as an index_copy into a new `out`."""
-        self.generic_visit(node)
-        target = node.targets[0]
-        if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
-            return node
-        parts = list(target.slice.elts) if isinstance(target.slice, ast.Tuple) else [target.slice]
-        hits = [i for i, p in enumerate(parts) if self._uses(p)]
-        if len(hits) != 1 or not all(
-            isinstance(p, ast.Slice) and p.lower is p.upper is None for i, p in enumerate(parts) if i != hits[0]
-        ):
-            return node
-        name, axis, number = target.value.id, hits[0], ast.unparse(parts[hits[0]])
-        like = f"{name}.select({axis}, 0)"
-        value = f"torch.as_tensor({ast.unparse(node.value)}).to({name}.dtype).expand_as({like}).unsqueeze({axis})"
-        return ast.copy_location(
-            ast.parse(f"{name} = {name}.index_copy({axis}, torch.as_tensor({number}).reshape(1), {value})").body[0], node
-        )
-
-    def _uses(self, part: ast.expr) -> bool:
-        return any(isinstance(n, ast.Name) and n.id == self.index for n in ast.walk(part))
-
-    def _number(self, part: ast.expr) -> tuple[str | None, bool]:
-        """Return the index that a part stands for, and whether it keeps the axis: `t`, `t + 1`, or `t:t + 1`."""
-        if not isinstance(part, ast.Slice):
-            return ast.unparse(part), False
-        if part.lower is not None and part.upper is not None and part.step is None:
-            if ast.dump(part.upper) == ast.dump(ast.BinOp(part.lower, ast.Add(), ast.Constant(1))):
-                return ast.unparse(part.lower), True
-        return None, False
-
-
 def _used_as_tensors(function: FunctionNode, place: Place, lists: list[str]) -> list[ast.stmt]:
     """Return what follows the loop, with the lists it filled being stacked tensors; they may be used in no other way."""
-    rest = [_Stacked(lists).visit(s) for s in place.rest]
+    rest = [StackedLists(lists).visit(s) for s in place.rest]
     elsewhere = [s for s in function.body if s.lineno > (place.statement.end_lineno or 0) and s not in rest and place.around]
     if any(n in names.loaded(elsewhere) for n in lists):
         raise CannotRewrite("the list is used outside the block of the loop")
     return rest
 
 
-class _Stacked(ast.NodeTransformer):
-    """torch.stack and torch.cat of a list that is now one tensor, stacked along the first axis."""
-
-    def __init__(self, lists: list[str]) -> None:
-        self.lists = lists
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        attribute = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        tensor = self._tensor(node.args[0]) if node.args else None
-        if attribute in ("stack", "cat", "concat") and tensor is not None:
-            axes = [*node.args[1:], *(k.value for k in node.keywords if k.arg in ("dim", "axis"))]
-            axis = ast.literal_eval(axes[0]) if axes else 0
-            if attribute == "stack":
-                code = f"{tensor}.movedim(0, {axis})" if axis else tensor
-            else:
-                at = axis if axis >= 0 else axis - 1
-                code = f"{tensor}.movedim(0, {at}).flatten({at}, {at + 1})"
-            return ast.copy_location(ast.parse(code, mode="eval").body, node)
-        self.generic_visit(node)
-        return node
-
-    def visit_Expr(self, node: ast.Expr) -> ast.AST:
-        """`list.reverse()` turns the tensor round."""
-        call = node.value
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "reverse":
-            if (tensor := self._tensor(call.func.value)) is not None:
-                return ast.copy_location(ast.parse(f"{tensor} = {tensor}.flip(0)").body[0], node)
-        self.generic_visit(node)
-        return node
-
-    def _tensor(self, node: ast.expr) -> str | None:
-        """Return the tensor that now stands for `list` or `list[::-1]`."""
-        if isinstance(node, ast.Name):
-            return node.id if node.id in self.lists else None
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in self.lists:
-            return f"{node.value.id}.flip(0)" if ast.unparse(node.slice) == "::-1" else None
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("list", "tuple", "reversed") and len(node.args) == 1:
-            inner = self._tensor(node.args[0])
-            return f"{inner}.flip(0)" if inner and ast.unparse(node.func) == "reversed" else inner
-        return None
-
-
-def _emit(
+def _emit(  # noqa: PLR0917  the parts of one statement
     line: int,
     steps: _Steps,
     body: list[ast.stmt],

@@ -19,7 +19,8 @@ def rewrite(function: FunctionNode, line: int) -> None:
     subscript, index = found
     item, line_number = f"item_{line}", place.statement.lineno
     items = ast.unparse(subscript.value)
-    after = [_Swap(subscript, ast.Name(item, ast.Load())).visit(place.statement), *place.rest]
+    first: ast.stmt = _Swap(subscript, ast.Name(item, ast.Load())).visit(place.statement)  # type: ignore[assignment]
+    after = [first, *place.rest]
     if not always_returns(after):
         raise CannotRewrite("what follows does not return")
     body = names.functional(after)

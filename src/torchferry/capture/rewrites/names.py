@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 
 from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
 
-_PURE_SUFFIX = ("__",)
-
 
 def stored(nodes: Iterable[ast.AST]) -> list[str]:
     """Return the names that code sets, in order of first setting, those of tensors changed in place among them."""
@@ -16,7 +14,7 @@ def stored(nodes: Iterable[ast.AST]) -> list[str]:
     for node in _walk(nodes):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.setdefault(node.id)
-        elif (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and (base := _base(node))) or (isinstance(node, ast.Call) and (base := mutated(node))):
+        elif (base := written(node)) is not None:
             names.setdefault(base)
     return list(names)
 
@@ -64,10 +62,13 @@ def live_after(function: FunctionNode, block: Sequence[ast.stmt], index: int, lo
     return loaded(later) | loaded(block[index + 1 :])
 
 
-def mutated(call: ast.Call) -> str | None:
-    """Return the name of the tensor that a call changes in place (`x.mul_(2)`), or None."""
-    if isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_") and not call.func.attr.endswith(_PURE_SUFFIX):
-        return _base(call.func)
+def written(node: ast.AST) -> str | None:
+    """Return the name of the tensor that a piece of code writes into (`x[0] = 1`, `x.mul_(2)`), or None."""
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        return _base(node)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        name = node.func.attr
+        return _base(node.func) if name.endswith("_") and not name.endswith("__") else None
     return None
 
 
@@ -99,14 +100,13 @@ def functional(body: list[ast.stmt]) -> list[ast.stmt]:
             raise CannotRewrite(f"`{ast.unparse(node)}` sets an attribute inside")
         if isinstance(node, ast.Global | ast.Nonlocal | ast.Yield | ast.YieldFrom | ast.Await | ast.Try | ast.With):
             raise CannotRewrite(f"`{type(node).__name__.lower()}` inside")
-    spoiled = [n for n in dict.fromkeys(_spoiled(body))]
-    copies = [_assign(name, f"{name}.clone()") for name in spoiled]
+    copies = [_assign(name, f"{name}.clone()") for name in dict.fromkeys(_spoiled(body))]
     return [*copies, *(_NotInPlace().visit(s) for s in body)]
 
 
 def _spoiled(body: list[ast.stmt]) -> Iterable[str]:
     for node in _walk(body):
-        if (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and (base := _base(node))) or (isinstance(node, ast.Call) and (base := mutated(node))):
+        if (base := written(node)) is not None:
             yield base
 
 

@@ -35,7 +35,8 @@ class BranchOnTensorValue(Rule):
             yield Diagnosis(
                 self.code,
                 f"`{finding.facts['code']}` branches on the value of a tensor",
-                "use `torch.cond` when both sides give tensors of one shape and dtype, else compute both and choose with `torch.where`",
+                "use `torch.cond` when both sides give tensors of one shape and dtype; else compute both, and choose with"
+                " `torch.where`",
                 clues.place(finding),
                 (clues.WHY, finding.facts["text"]),
             )
@@ -54,7 +55,7 @@ def bad() -> Job:
             self.hot, self.cold = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            if x.mean() > 0.25:
+            if x.mean() > 0.25:  # noqa: SIM108  the statement is the point
                 y = self.hot(x).relu()
             else:
                 y = self.cold(x).tanh()

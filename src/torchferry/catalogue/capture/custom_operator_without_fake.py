@@ -51,7 +51,8 @@ class CustomOperatorWithoutFake(Rule):
         yield Diagnosis(
             self.code,
             f"the custom operator `{name}` has no fake kernel, and its Python or C++ body cannot be captured",
-            f'register one with `@{short}.register_fake`, and a translation with `@torchferry.register_op("{name}")`; or express the operator in torch',
+            f'register one with `@{short}.register_fake`, and a translation with `@torchferry.register_op("{name}")`;'
+            " or express the operator in torch",
             clues.stopped_at(case),
             (
                 f"@{short}.register_fake",

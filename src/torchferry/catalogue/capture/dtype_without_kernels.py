@@ -53,7 +53,9 @@ class DtypeWithoutKernels(Rule):
         dtype = "bfloat16" if "`bfloat16`" in found.message else "float64"
         title = f"computed in float32, each result rounded to {dtype}; inputs and outputs stay {dtype}"
         if dtype == "float64":
-            yield Repair(self.code, f"{title}, where there is no kernel", Edit("capture", "prepare:float32-kernels", {"dtype": dtype}))
+            yield Repair(
+                self.code, f"{title}, where there is no kernel", Edit("capture", "prepare:float32-kernels", {"dtype": dtype})
+            )
         yield Repair(self.code, title, Edit("capture", "prepare:float32-kernels", {"dtype": dtype, "all": True}))
 
 

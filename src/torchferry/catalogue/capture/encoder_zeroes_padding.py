@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from torchferry.catalogue import prepared_clues as clues
 from torchferry.catalogue.rule import Rule
@@ -55,7 +56,7 @@ def good() -> Job:
     return Job(_sentence(nested=False), _example())
 
 
-def _sentence(nested: bool):  # type: ignore[no-untyped-def]
+def _sentence(nested: bool) -> Any:
     import torch
 
     class Sentence(torch.nn.Module):
@@ -71,7 +72,7 @@ def _sentence(nested: bool):  # type: ignore[no-untyped-def]
     return Sentence().eval()
 
 
-def _example():  # type: ignore[no-untyped-def]
+def _example() -> tuple[Any, ...]:
     import torch
 
     padding = torch.zeros(2, 4, dtype=torch.bool)

@@ -36,7 +36,8 @@ class LoopOnTensorValue(Rule):
                 + (
                     ""
                     if cleared
-                    else "; what it carries must keep its shape, so use a mask instead of a list or a shrinking tensor, or move the loop out of the model"
+                    else "; what it carries must keep its shape, so use a mask instead of a list or a shrinking tensor,"
+                    " or move the loop out of the model"
                 ),
                 clues.place(finding),
                 (clues.WHY, finding.facts["text"]),

@@ -30,8 +30,9 @@ class ModelInTrainingMode(Rule):
         first = found[0].facts["path"]
         yield Diagnosis(
             self.code,
-            f"the model is in training mode: {', '.join(f'`{k}`' for k in kinds)} in {len(found)} place{'s' if len(found) > 1 else ''}"
-            " (first `" + first + "`) behave otherwise than in eval mode",
+            f"the model is in training mode: {', '.join(f'`{k}`' for k in kinds)} at `{first}`"
+            + (f" and {len(found) - 1} more places" if len(found) > 1 else "")
+            + " behaves otherwise than in eval mode",
             "call `model.eval()` before the export, unless training behaviour is what the file should have",
             Location(module_path=first),
         )

@@ -45,7 +45,8 @@ class QuantisedPart(Rule):
         )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
-        yield Repair(self.code, "quantised parts written out with the same integers and rounding", Edit("capture", "prepare:quantised"))
+        title = "quantised parts written out with the same integers and rounding"
+        yield Repair(self.code, title, Edit("capture", "prepare:quantised"))
         if any("FakeQuant" in str(f.facts["type"]) for f in case.findings("quantised-part")):
             edit = Edit("capture", "prepare:quantised", {"form": "arithmetic"})
             yield Repair(self.code, "fake quantisers written out in plain arithmetic", edit)
@@ -60,7 +61,8 @@ def bad() -> Job:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.manual_seed(0)
-        model = torch.ao.quantization.quantize_dynamic(torch.nn.Sequential(torch.nn.Linear(4, 2)).eval(), {torch.nn.Linear}, dtype=torch.qint8)
+        plain = torch.nn.Sequential(torch.nn.Linear(4, 2)).eval()
+        model = torch.ao.quantization.quantize_dynamic(plain, {torch.nn.Linear}, dtype=torch.qint8)
     return Job(model, (torch.rand(3, 4),))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from torchferry.catalogue import prepared_clues as clues
 from torchferry.catalogue.rule import Rule
@@ -55,7 +56,7 @@ def good() -> Job:
     return Job(_convolution(sparse=False), _example())
 
 
-def _convolution(sparse: bool):  # type: ignore[no-untyped-def]
+def _convolution(sparse: bool) -> Any:
     import torch
 
     class Convolution(torch.nn.Module):
@@ -72,7 +73,7 @@ def _convolution(sparse: bool):  # type: ignore[no-untyped-def]
     return Convolution(adjacency.to_sparse() if sparse else adjacency).eval()
 
 
-def _example():  # type: ignore[no-untyped-def]
+def _example() -> tuple[Any, ...]:
     import torch
 
     return (torch.rand(4, 2),)

@@ -61,4 +61,5 @@ def good() -> Job:
     import torch
 
     torch.manual_seed(0)
-    return Job(torch.nn.Sequential(torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(3, 3))).eval(), (torch.rand(2, 3),))
+    layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(3, 3))
+    return Job(torch.nn.Sequential(layer).eval(), (torch.rand(2, 3),))

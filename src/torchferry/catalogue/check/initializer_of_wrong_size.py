@@ -40,7 +40,7 @@ def bad() -> Job:
 
     path = example_file(
         '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) '
-        '<float[3] w = {1, 2, 3}> { [add] y = Add (x, w) }'
+        "<float[3] w = {1, 2, 3}> { [add] y = Add (x, w) }"
     )
     model = onnx.load(str(path))
     del model.graph.initializer[0].float_data[2:]

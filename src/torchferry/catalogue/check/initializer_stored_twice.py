@@ -36,7 +36,7 @@ def bad() -> Job:
 
     path = example_file(
         '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) '
-        '<float[3] w = {1, 2, 3}, float[3] v = {4, 5, 6}> { [add] y = Add (x, w) }'
+        "<float[3] w = {1, 2, 3}, float[3] v = {4, 5, 6}> { [add] y = Add (x, w) }"
     )
     model = onnx.load(str(path))
     model.graph.initializer[1].name = "w"

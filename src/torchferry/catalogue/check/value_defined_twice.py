@@ -40,7 +40,7 @@ def bad() -> Job:
 
     path = example_file(
         '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) '
-        '{ [a] h = Relu (x) [b] t = Relu (x) [c] y = Tanh (h) }'
+        "{ [a] h = Relu (x) [b] t = Relu (x) [c] y = Tanh (h) }"
     )
     model = onnx.load(str(path))
     model.graph.node[1].output[0] = "h"

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.version_converter
 
 from torchferry.check import graph, schemas
 from torchferry.check.passes.weave import Weaver, forget_shapes
@@ -41,8 +42,7 @@ def convert(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
     if all(_same_form(n, stamped, to) for n in nodes):
         _restamp(model, to)
         return
-    source = onnx.inliner.inline_local_functions(model) if model.functions else model
-    converted = onnx.version_converter.convert_version(source, to)
+    converted = onnx.version_converter.convert_version(graph.flat(model), to)
     if graph.opset(converted) != to:  # the converter may leave a model as it was without a word
         raise ValueError(f"onnx's version converter did not reach opset {to}")
     _keep_what_it_forgets(model, converted)

@@ -9,7 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-RANGES: dict[torch.dtype, tuple[int, int]] = {torch.quint8: (0, 255), torch.qint8: (-128, 127), torch.qint32: (-(2**31), 2**31 - 1)}
+RANGES: dict[torch.dtype, tuple[int, int]] = {
+    torch.quint8: (0, 255),
+    torch.qint8: (-128, 127),
+    torch.qint32: (-(2**31), 2**31 - 1),
+}
 # below this scale torch's kernels widen the range instead: fbgemm's SMALL_SCALE_THRESHOLD
 SMALLEST_SCALE = 6.1e-5
 

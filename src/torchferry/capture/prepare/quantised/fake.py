@@ -26,7 +26,9 @@ class Rounded(nn.Module):
         if self.stored is not None and self.axis is None and self.number is not None:
             scale, zero_point = torch.tensor(self.number[0]), torch.tensor(self.number[1], dtype=self.stored)
             made = torch.onnx.ops.symbolic("QuantizeLinear", (x, scale, zero_point), dtype=self.stored, shape=x.shape, version=13)
-            return torch.onnx.ops.symbolic("DequantizeLinear", (made, scale, zero_point), dtype=x.dtype, shape=x.shape, version=13)
+            return torch.onnx.ops.symbolic(
+                "DequantizeLinear", (made, scale, zero_point), dtype=x.dtype, shape=x.shape, version=13
+            )
         shape = [1] * x.dim()
         if self.axis is not None:
             shape[self.axis] = -1

@@ -49,7 +49,9 @@ def _on_fixed_grid(name: str, func: Callable[..., Any], args: Any, kwargs: Any) 
     return Quantised.computed(func(args[0].value, *args[1:], **kwargs), scale, zero_point, args[0].dtype)
 
 
-def _product(x: Quantised, packed: Unpacked, compute: Callable[[Tensor, Tensor], Tensor], grid: tuple[Any, Any], relu: bool) -> Quantised:
+def _product(
+    x: Quantised, packed: Unpacked, compute: Callable[[Tensor, Tensor], Tensor], grid: tuple[Any, Any], relu: bool
+) -> Quantised:
     """Return a product of integers, scaled to another grid in one go as the kernels do it."""
     found, channels = compute(x.whole, packed.whole()), packed.channels(x.whole.dim() if packed.settings else 1)
     both = x.scale * channels
@@ -128,7 +130,9 @@ def _unary(compute: Callable[..., Tensor]) -> Callable[..., Any]:
     return operator
 
 
-def _batch_norm(x: Any, weight: Any, bias: Any, mean: Any, var: Any, eps: float, scale: Any, zero_point: Any, *, relu: bool = False) -> Any:
+def _batch_norm(
+    x: Any, weight: Any, bias: Any, mean: Any, var: Any, eps: float, scale: Any, zero_point: Any, *, relu: bool = False
+) -> Any:
     value = F.batch_norm(x.value, mean, var, weight, bias, False, 0.0, eps)
     return Quantised.computed(torch.relu(value) if relu else value, scale, zero_point, x.dtype)
 
@@ -139,7 +143,14 @@ def _embedding(packed: Unpacked, indices: Tensor, *rest: Any, **named: Any) -> T
 
 def _embedding_bag(packed: Unpacked, indices: Tensor, offsets: Any = None, *rest: Any, **named: Any) -> Tensor:
     weights = named.get("per_sample_weights") or (rest[3] if len(rest) > 3 else None)
-    return F.embedding_bag(indices, packed.values(), offsets, mode="sum", per_sample_weights=weights, include_last_offset=bool(named.get("include_last_offset")))
+    return F.embedding_bag(
+        indices,
+        packed.values(),
+        offsets,
+        mode="sum",
+        per_sample_weights=weights,
+        include_last_offset=bool(named.get("include_last_offset")),
+    )
 
 
 def _per_channel(x: Tensor, scales: Tensor, zero_points: Tensor, axis: int, dtype: torch.dtype) -> Quantised:
@@ -181,12 +192,20 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "relu6": lambda x, inplace=False: x.like(F.relu6(x.value)),
     "hardswish": _unary(F.hardswish),
     "elu": lambda x, scale, zero_point, alpha=1.0, *rest: Quantised.computed(F.elu(x.value, alpha), scale, zero_point, x.dtype),
-    "leaky_relu": lambda x, slope, inplace, scale, zero_point: Quantised.computed(F.leaky_relu(x.value, slope), scale, zero_point, x.dtype),
+    "leaky_relu": lambda x, slope, inplace, scale, zero_point: Quantised.computed(
+        F.leaky_relu(x.value, slope), scale, zero_point, x.dtype
+    ),
     "sigmoid": _unary(torch.sigmoid),
     "softmax": _unary(torch.softmax),
-    "layer_norm": lambda x, shape, w, b, eps, scale, zero: Quantised.computed(F.layer_norm(x.value, shape, w, b, eps), scale, zero, x.dtype),
-    "group_norm": lambda x, groups, w, b, eps, scale, zero: Quantised.computed(F.group_norm(x.value, groups, w, b, eps), scale, zero, x.dtype),
-    "instance_norm": lambda x, w, b, eps, scale, zero: Quantised.computed(F.instance_norm(x.value, None, None, w, b, eps=eps), scale, zero, x.dtype),
+    "layer_norm": lambda x, shape, w, b, eps, scale, zero: Quantised.computed(
+        F.layer_norm(x.value, shape, w, b, eps), scale, zero, x.dtype
+    ),
+    "group_norm": lambda x, groups, w, b, eps, scale, zero: Quantised.computed(
+        F.group_norm(x.value, groups, w, b, eps), scale, zero, x.dtype
+    ),
+    "instance_norm": lambda x, w, b, eps, scale, zero: Quantised.computed(
+        F.instance_norm(x.value, None, None, w, b, eps=eps), scale, zero, x.dtype
+    ),
     **{f"batch_norm{n}": _batch_norm for n in ("", "1d", "2d", "3d")},
     **{f"batch_norm{n}_relu": _relu(_batch_norm) for n in ("", "1d", "2d", "3d")},
     "embedding_byte": _embedding,

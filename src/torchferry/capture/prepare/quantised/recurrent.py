@@ -37,12 +37,34 @@ def _gru_step(gates: Tensor, hidden: Tensor, state: State) -> State:
     return ((state[0] - new) * keep + new,)
 
 
-def lstm(x: Tensor, hx: State, cells: list[Cell], bias: bool, layers: int, dropout: float, train: bool, both: bool, batch_first: bool, **rest: Any) -> State:
+def lstm(
+    x: Tensor,
+    hx: State,
+    cells: list[Cell],
+    bias: bool,
+    layers: int,
+    dropout: float,
+    train: bool,
+    both: bool,
+    batch_first: bool,
+    **rest: Any,
+) -> State:
     """Return outputs and the last states of a quantised LSTM over a padded batch."""
     return _layers(_lstm_step, x, tuple(hx), cells, layers, both, batch_first)
 
 
-def gru(x: Tensor, hx: Tensor, cells: list[Cell], bias: bool, layers: int, dropout: float, train: bool, both: bool, batch_first: bool, **rest: Any) -> State:
+def gru(
+    x: Tensor,
+    hx: Tensor,
+    cells: list[Cell],
+    bias: bool,
+    layers: int,
+    dropout: float,
+    train: bool,
+    both: bool,
+    batch_first: bool,
+    **rest: Any,
+) -> State:
     """Return outputs and the last state of a quantised GRU over a padded batch."""
     return _layers(_gru_step, x, (hx,), cells, layers, both, batch_first)
 

@@ -131,7 +131,9 @@ def _called(operator: Any, given: list[Any]) -> Any:
 
 
 def _holds_tensor(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) or (isinstance(value, list | tuple) and any(isinstance(v, torch.Tensor) for v in value))
+    return isinstance(value, torch.Tensor) or (
+        isinstance(value, list | tuple) and any(isinstance(v, torch.Tensor) for v in value)
+    )
 
 
 def _is_argument_of_torch(schema: str) -> bool:

@@ -1,0 +1,76 @@
+"""What the capture notices and cannot mend: it is told, at the line where it stands."""
+
+from __future__ import annotations
+
+import random
+
+import torch
+from bound import bound, captured
+from torch import nn
+
+from torchferry.capture.source_map import frames_in, is_user_file
+
+X = (torch.rand(3, 4),)
+
+
+def the_line(step, kind: str) -> str:
+    """Return the source line of the one finding of a kind."""
+    (found,) = [f for f in step.findings if f.kind == kind]
+    assert found.location is not None
+    assert found.location.file == __file__
+    return open(__file__, encoding="utf-8").read().split("\n")[found.location.line - 1].strip()
+
+
+def test_random_numbers_of_python_are_noted_where_they_are_drawn() -> None:
+    class Dropping(nn.Module):
+        def forward(self, x):
+            return x if random.random() < 2 else -x
+
+    assert "random.random()" in the_line(captured(bound(Dropping(), X, {0: {0: "n"}})), "host-random")
+
+
+def test_a_question_about_the_export_is_answered_as_in_eager() -> None:
+    class Asking(nn.Module):
+        def forward(self, x):
+            if torch.compiler.is_exporting():
+                return x * 0
+            return x + 1
+
+    step = captured(bound(Asking(), X, {0: {0: "n"}}))
+    assert "is_exporting" in the_line(step, "export-flag")
+    assert torch.equal(step.value.program.module()(*X)[0], X[0] + 1)
+
+
+def test_functional_dropout_left_on_is_noted() -> None:
+    class Dropping(nn.Module):
+        def forward(self, x):
+            return nn.functional.dropout(x, 0.5)
+
+    assert "dropout(x, 0.5)" in the_line(captured(bound(Dropping().eval(), X, {0: {0: "n"}})), "dropout-on")
+
+
+def test_a_loop_that_cannot_be_carried_is_located() -> None:
+    class Shrinking(nn.Module):
+        def forward(self, x):
+            kept = []
+            while x.numel() > 0:
+                kept.append(x[0])
+                x = x[1:][x[1:] > x[0]]
+            return torch.stack(kept)
+
+    step = captured(bound(Shrinking(), (torch.rand(6),), {}))
+    assert step.fault is not None
+    assert the_line(step, "data-dependent").startswith("while x.numel()") or the_line(step, "data-dependent").startswith(
+        "x = x[1:]"
+    )
+
+
+def test_frames_are_read_from_a_message_of_torch() -> None:
+    text = 'from user code:\n   File "/home/me/net.py", line 12, in forward\n    x = y\n# File: /home/me/net.py:14 in forward, code: z'
+    assert [(f.file, f.line) for f in frames_in(text)] == [("/home/me/net.py", 12), ("/home/me/net.py", 14)]
+
+
+def test_torch_and_installed_packages_are_not_the_user_s() -> None:
+    assert is_user_file(__file__)
+    assert not is_user_file(torch.__file__)
+    assert not is_user_file("<string>")

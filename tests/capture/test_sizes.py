@@ -1,0 +1,97 @@
+"""Sizes that move: arithmetic on them stays in the graph, and what the capture assumed about them is told."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from bound import agrees, bound, captured
+from torch import nn
+
+from torchferry.guards import holds, symbols, words
+from torchferry.records import Edit
+
+
+class Arithmetic(nn.Module):
+    def forward(self, x):
+        n = x.shape[1]
+        k = max(1, int(n * 0.3))
+        half = int(math.ceil(n / 2))
+        flat = x.reshape(int(np.prod(x.shape)))
+        scale = math.sqrt(n) + float(len(x)) + np.sqrt(n) + math.log(n)
+        return x.topk(k, 1).values.sum(1) + x[:, :half].sum(1) * scale + flat.sum() * torch.tensor([n, half]).sum()
+
+
+class Positions(nn.Module):
+    def forward(self, x):
+        return x + torch.linspace(0, 1, x.shape[1])
+
+
+class Scaled(nn.Module):
+    def forward(self, x):
+        return nn.functional.interpolate(x, scale_factor=(x.shape[2] + 0.1) / 4, mode="bicubic", align_corners=False)
+
+
+class LongOrShort(nn.Module):
+    def forward(self, x):
+        if x.shape[1] > 8:
+            return x.mean(1)
+        return x.amax(1)
+
+
+class Modulo(nn.Module):
+    def forward(self, x):
+        n = x.shape[1]
+        if n % 4 != 0:
+            x = nn.functional.pad(x, (0, 4 - n % 4))
+        return x.reshape(x.shape[0], -1, 4).sum(-1).amax(1)
+
+
+BOTH = {0: {0: "batch", 1: "length"}}
+
+
+@pytest.mark.parametrize("model", [Arithmetic(), Positions()])
+def test_arithmetic_on_a_moving_size_is_right_at_other_sizes(model: nn.Module) -> None:
+    step = captured(bound(model, (torch.rand(2, 9),), BOTH))
+    assert agrees(step, model, (torch.rand(2, 9),), (torch.rand(3, 14),), (torch.rand(1, 4),))
+
+
+def test_a_scale_factor_made_of_sizes_resizes_as_eager_does() -> None:
+    model = Scaled()
+    step = captured(bound(model, (torch.rand(1, 2, 6, 7),), {0: {2: "height", 3: "width"}}))
+    assert agrees(step, model, (torch.rand(1, 2, 6, 7),), (torch.rand(1, 2, 9, 5),))
+
+
+def test_a_guard_is_told_in_the_user_s_words_at_the_user_s_line() -> None:
+    step = captured(bound(LongOrShort(), (torch.rand(2, 12, 3),), {0: {0: "batch", 1: "length"}}))
+    found = next(f for f in step.findings if f.kind == "guard-narrows")
+    assert found.facts["guard"] == "length > 8"
+    assert holds("length > 8", found.facts["sizes"]) is False
+    assert found.location is not None
+    assert "if x.shape[1] > 8:" in open(__file__, encoding="utf-8").read().split("\n")[found.location.line - 1]  # type: ignore[operator]
+
+
+def test_the_branch_behind_a_guard_can_be_put_into_the_graph() -> None:
+    model = LongOrShort()
+    what = bound(model, (torch.rand(2, 12, 3),), {0: {1: "length"}})
+    found = next(f for f in captured(what).findings if f.kind == "guard-narrows")
+    step = captured(what, Edit("capture", "rewrite", {"sites": found.facts["sites"][:1]}))
+    assert agrees(step, model, *[(torch.rand(2, n, 3),) for n in (1, 8, 9, 20)])
+
+
+def test_pieces_are_captured_on_both_sides_of_a_guard_and_joined() -> None:
+    model = Modulo()
+    what = bound(model, (torch.rand(2, 8),), {0: {1: "length"}})
+    step = captured(what, Edit("capture", "piecewise", {"guard": "Eq(Mod(length, 4), 0)"}))
+    assert step.value is not None, step.fault
+    assert step.value.strategy == "piecewise"
+    assert agrees(step, model, *[(torch.rand(2, n),) for n in (3, 4, 8, 9)])
+
+
+def test_conditions_can_be_read_told_and_tested() -> None:
+    assert symbols("Eq(Mod(h, 4), w)") == {"h", "w"}
+    assert words("Eq(Mod(h, 4), 0)") == "h % 4 == 0"
+    assert holds("Eq(floor(n / 4), 2)", {"n": 9}) is True
+    assert holds("n > 8", {"m": 9}) is None

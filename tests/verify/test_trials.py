@@ -1,0 +1,67 @@
+"""Which trials are made: guard-breaking sizes first, within the promised range, the same for the same seed."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from torchferry.records import Bound, Dim, Guard, Signature, TensorSpec
+from torchferry.verify.landmarks import landmarks
+from torchferry.verify.trials import Plan, candidates, example_sizes, plans
+
+
+def vary(sizes: dict[str, int], values: str, seed: int) -> tuple[torch.Tensor, ...]:
+    return (torch.randn(2, {"length": 5, **sizes}["length"], generator=torch.Generator().manual_seed(seed)),)
+
+
+def bound(low: int = 1, high: int | None = None, step: int = 1) -> Bound:
+    signature = Signature((TensorSpec("x", "float32", (2, "length")),), (Dim("length", low, high, step),))
+    return Bound(nn.Identity(), (torch.randn(2, 5),), signature, ("y",), None, vary, dict, roles={"x": "float"})
+
+
+def test_the_example_comes_first_and_then_what_breaks_a_guard() -> None:
+    made = list(plans(bound(), (Guard("length < 10"),), seed=0))
+    assert made[0].values == "example"
+    assert made[1].sizes["length"] >= 10
+    assert made[1].why == "length < 10"
+
+
+def test_the_same_seed_makes_the_same_trials() -> None:
+    one, two = ([p.title for p in plans(bound(), (), seed=3)] for _ in range(2))
+    assert one == two
+
+
+def test_sizes_stay_within_the_promised_range_and_step() -> None:
+    sizes = candidates(Dim("length", 4, 40, 4), 8, [10, 100])
+    assert sizes
+    assert all(4 <= s <= 40 and s % 4 == 0 and s != 8 for s in sizes)
+    assert 40 in sizes
+
+
+def test_an_empty_past_is_tried_where_it_is_promised() -> None:
+    assert candidates(Dim("past", 0), 4, [])[0] == 0
+    assert 0 not in candidates(Dim("length", 1), 4, [])
+
+
+def test_sizes_of_the_example_are_read_from_the_signature() -> None:
+    assert example_sizes(bound()) == {"length": 5}
+
+
+def test_one_input_alone_can_be_unusual() -> None:
+    plain, odd = Plan({}, "random", 1).args(bound()), Plan({}, "zeros", 1, only="other").args(bound())
+    assert torch.equal(plain[0], odd[0])
+
+
+def test_integers_of_guards_comparisons_and_tables_are_landmarks() -> None:
+    class Windowed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.window = 7
+            self.positions = nn.Embedding(33, 4)
+
+        def forward(self, x):
+            return x if x.shape[1] > 12 else -x
+
+    found = landmarks(Windowed(), (Guard("length > 21"),))
+    assert found[0] == 21
+    assert {7, 12, 33} <= set(found)
