@@ -29,7 +29,13 @@ TOOLS = ("stock", "torchferry")
 def mlp() -> tuple[Any, tuple[Any, ...]]:
     import torch
 
-    layers = [torch.nn.Linear(256, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 10)]
+    layers = [
+        torch.nn.Linear(256, 1024),
+        torch.nn.ReLU(),
+        torch.nn.Linear(1024, 1024),
+        torch.nn.ReLU(),
+        torch.nn.Linear(1024, 10),
+    ]
     return torch.nn.Sequential(*layers).eval(), (torch.randn(4, 256),)
 
 
@@ -48,7 +54,9 @@ def cnn() -> tuple[Any, tuple[Any, ...]]:
                 nn.Conv2d(mid, n_out, 1, bias=False), nn.BatchNorm2d(n_out),
             )  # fmt: skip
             same = n_in == n_out and stride == 1
-            self.skip = nn.Identity() if same else nn.Sequential(nn.Conv2d(n_in, n_out, 1, stride, bias=False), nn.BatchNorm2d(n_out))
+            self.skip = (
+                nn.Identity() if same else nn.Sequential(nn.Conv2d(n_in, n_out, 1, stride, bias=False), nn.BatchNorm2d(n_out))
+            )
 
         def forward(self, x: Any) -> Any:
             return torch.relu(self.body(x) + self.skip(x))
@@ -152,7 +160,8 @@ def main() -> None:
         middle = {t: {k: statistics.median(r[t][k] for r in rounds) for k in rounds[0][t]} for t in TOOLS}
         stock, ours = middle["stock"], middle["torchferry"]
         print(
-            f"{model:6} time {ours['seconds']:6.1f} s against {stock['seconds']:6.1f} s: ratio {ours['seconds'] / stock['seconds']:.2f}, "
+            f"{model:6} time {ours['seconds']:6.1f} s against {stock['seconds']:6.1f} s: "
+            f"ratio {ours['seconds'] / stock['seconds']:.2f}, "
             f"{ours['trials']:.0f} trials included; peak memory {ours['peak'] / ours['weights']:.2f} x the weights "
             f"against {stock['peak'] / stock['weights']:.2f} x",
             flush=True,

@@ -77,13 +77,13 @@ def export(
         from torchferry.tasks import export_directory
 
         if f is None:
-            raise UsageError("a task makes a directory; say where: export(model, f=\"OUT/\", task=...)")
+            raise UsageError('a task makes a directory; say where: export(model, f="OUT/", task=...)')
         return export_directory(
             model, f, task=task, tokenizer=tokenizer_from, opset_version=opset_version, target=target, repair=repair,
             precision=precision, check=check, budget=budget, progress=progress,
         )  # fmt: skip
     if precision is not None:
-        raise UsageError("precision goes with a task: export(model, f=\"OUT/\", task=\"text-generation\", precision=...)")
+        raise UsageError('precision goes with a task: export(model, f="OUT/", task="text-generation", precision=...)')
     job = Job(
         model=model,
         args=args,

@@ -66,7 +66,9 @@ def session(
     for key, value in (config or {}).items():
         options.add_session_config_entry(key, value)
     source = path if isinstance(path, bytes) else str(path)
-    return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"], disabled_optimizers=list(disabled) or None)
+    return onnxruntime.InferenceSession(
+        source, options, providers=["CPUExecutionProvider"], disabled_optimizers=list(disabled) or None
+    )
 
 
 @cache
@@ -241,7 +243,8 @@ class Worker:
     def _ask(self, *message: Any) -> Any:
         if self._process is None:
             self._start()
-        assert self._pipe is not None and self._process is not None
+        assert self._pipe is not None
+        assert self._process is not None
         try:
             self._pipe.send(message)
             if not self._pipe.poll(self.time_limit):
@@ -262,7 +265,11 @@ class Worker:
         environment = {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
         command = f"from torchferry.ort import serve; serve({theirs.fileno()}, {self.memory_limit!r})"
         self._process = subprocess.Popen(
-            [sys.executable, "-c", command], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
+            [sys.executable, "-c", command],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()],
         )
         theirs.close()  # so that the child's death reads as the end of the pipe
         self._pipe = ours

@@ -48,9 +48,7 @@ class Fault:
     @classmethod
     def of(cls, error: BaseException) -> Fault:
         """Return `error` and its chain of causes as data."""
-        frames = tuple(
-            Frame(f.filename, f.lineno or 0, f.name, f.line or "") for f in traceback.extract_tb(error.__traceback__)
-        )
+        frames = tuple(Frame(f.filename, f.lineno or 0, f.name, f.line or "") for f in traceback.extract_tb(error.__traceback__))
         cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
         return cls(type(error).__name__, str(error), frames, Fault.of(cause) if cause is not None else None)
 

@@ -85,7 +85,7 @@ class Result:
     def _bound(self) -> Bound:
         bound = self.history.best.value("inputs")
         if not isinstance(bound, Bound):
-            raise UsageError("there is no model behind this result, or its example could not be bound; feed the file by its input names")
+            raise UsageError("there is no bound example behind this result; feed the file by its input names")
         return bound
 
     def save(self, path: str | Path) -> Result:

@@ -22,7 +22,7 @@ def bound(model: torch.nn.Module, args: tuple[torch.Tensor, ...], moving: dict[i
         for i, (name, a) in enumerate(zip(names, args, strict=True))
     ]
     dims = tuple(Dim(n) for n in dict.fromkeys(n for axes in moving.values() for n in axes.values()))
-    shapes = tuple({axis: torch.export.Dim.DYNAMIC for axis in moving.get(i, {})} or None for i in range(len(args)))
+    shapes = tuple(dict.fromkeys(moving.get(i, {}), torch.export.Dim.DYNAMIC) or None for i in range(len(args)))
 
     def vary(sizes: dict[str, int], values: str = "random", seed: int = 0) -> tuple[torch.Tensor, ...]:
         return tuple(

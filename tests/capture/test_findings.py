@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import random
 
 import torch
@@ -18,7 +19,7 @@ def the_line(step, kind: str) -> str:
     (found,) = [f for f in step.findings if f.kind == kind]
     assert found.location is not None
     assert found.location.file == __file__
-    return open(__file__, encoding="utf-8").read().split("\n")[found.location.line - 1].strip()
+    return linecache.getline(__file__, found.location.line).strip()
 
 
 def test_random_numbers_of_python_are_noted_where_they_are_drawn() -> None:
@@ -66,7 +67,9 @@ def test_a_loop_that_cannot_be_carried_is_located() -> None:
 
 
 def test_frames_are_read_from_a_message_of_torch() -> None:
-    text = 'from user code:\n   File "/home/me/net.py", line 12, in forward\n    x = y\n# File: /home/me/net.py:14 in forward, code: z'
+    text = (
+        'from user code:\n   File "/home/me/net.py", line 12, in forward\n    x = y\n   File "/home/me/net.py", line 14, in step'
+    )
     assert [(f.file, f.line) for f in frames_in(text)] == [("/home/me/net.py", 12), ("/home/me/net.py", 14)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import math
 
 import numpy as np
@@ -18,7 +19,7 @@ class Arithmetic(nn.Module):
     def forward(self, x):
         n = x.shape[1]
         k = max(1, int(n * 0.3))
-        half = int(math.ceil(n / 2))
+        half = int(np.ceil(n / 2))
         flat = x.reshape(int(np.prod(x.shape)))
         scale = math.sqrt(n) + float(len(x)) + np.sqrt(n) + math.log(n)
         return x.topk(k, 1).values.sum(1) + x[:, :half].sum(1) * scale + flat.sum() * torch.tensor([n, half]).sum()
@@ -70,7 +71,7 @@ def test_a_guard_is_told_in_the_user_s_words_at_the_user_s_line() -> None:
     assert found.facts["guard"] == "length > 8"
     assert holds("length > 8", found.facts["sizes"]) is False
     assert found.location is not None
-    assert "if x.shape[1] > 8:" in open(__file__, encoding="utf-8").read().split("\n")[found.location.line - 1]  # type: ignore[operator]
+    assert "if x.shape[1] > 8:" in linecache.getline(__file__, found.location.line)  # type: ignore[arg-type]
 
 
 def test_the_branch_behind_a_guard_can_be_put_into_the_graph() -> None:

@@ -30,9 +30,8 @@ ROOT = Path(__file__).parent.parent.parent
 
 def examples(kind: str) -> list[object]:
     # the tests on one example stay in one process, where its story is kept
-    return [
-        pytest.param(e, name, id=f"{e.code}-{name}", marks=pytest.mark.xdist_group(e.code)) for e in ENTRIES for name in e.examples(kind)
-    ]
+    every = [(e, name) for e in ENTRIES for name in e.examples(kind)]
+    return [pytest.param(e, name, id=f"{e.code}-{name}", marks=pytest.mark.xdist_group(e.code)) for e, name in every]
 
 
 @contextmanager
@@ -97,7 +96,8 @@ def test_entry_is_complete(entry: Entry) -> None:
     assert entry.code not in (ROOT / "src/torchferry/catalogue/RETIRED.md").read_text(encoding="utf-8")
     assert entry.examples("bad"), "no bad() example"
     assert entry.examples("good"), "no good() example"
-    assert entry.rule.title() and not entry.rule.title().endswith(".")
+    assert entry.rule.title()
+    assert not entry.rule.title().endswith(".")
     for heading in HEADINGS:
         assert heading in entry.rule.page(), f"{heading} is missing"
 

@@ -10,9 +10,14 @@ import torch
 
 Made = tuple[torch.nn.Module, Mapping[str, Any]]  # a model and the keyword arguments of an example call
 SMALL = {
-    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48, "vocab_size": 99,
-}  # fmt: skip
-DECODER = {**SMALL, "num_key_value_heads": 2, "head_dim": 8, "max_position_embeddings": 64, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "vocab_size": 99,
+}
+TOKENS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+DECODER = {**SMALL, **TOKENS, "num_key_value_heads": 2, "head_dim": 8, "max_position_embeddings": 64}
 
 
 def redraw(model: torch.nn.Module, seed: int = 0) -> torch.nn.Module:
@@ -59,7 +64,14 @@ def nested(config: str, model: str, inputs: Callable[[], Mapping[str, Any]], **p
     return hf(config, model, inputs, **{name: dict(options) for name, options in parts.items()})
 
 
-VISION = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48, "image_size": 32, "patch_size": 8}
+VISION = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "image_size": 32,
+    "patch_size": 8,
+}
 
 ARCHITECTURES: dict[str, Callable[[], Made]] = {
     "bert": hf("BertConfig", "BertModel", masked, **SMALL),
@@ -70,23 +82,46 @@ ARCHITECTURES: dict[str, Callable[[], Made]] = {
     "mpnet": hf("MPNetConfig", "MPNetModel", masked, **SMALL, max_position_embeddings=64),
     "deberta-v2": hf("DebertaV2Config", "DebertaV2ForSequenceClassification", masked, **SMALL),
     "modernbert": hf(
-        "ModernBertConfig", "ModernBertForMaskedLM", masked, **SMALL, pad_token_id=0, bos_token_id=1, eos_token_id=2,
-        cls_token_id=1, sep_token_id=2,
-    ),  # fmt: skip
+        "ModernBertConfig",
+        "ModernBertForMaskedLM",
+        masked,
+        **SMALL,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+        cls_token_id=1,
+        sep_token_id=2,
+    ),
     "roformer": hf("RoFormerConfig", "RoFormerModel", masked, **SMALL, embedding_size=32, max_position_embeddings=64),
     "fnet": hf("FNetConfig", "FNetModel", lambda: {"input_ids": ids()}, **SMALL, max_position_embeddings=64),
     "xlnet": hf("XLNetConfig", "XLNetModel", masked, d_model=32, n_layer=2, n_head=4, d_inner=48, vocab_size=99),
     "layoutlm": hf("LayoutLMConfig", "LayoutLMModel", masked, **SMALL, max_2d_position_embeddings=64),
     "gpt2": hf("GPT2Config", "GPT2LMHeadModel", masked, n_embd=32, n_layer=2, n_head=4, n_positions=64, vocab_size=99),
     "gpt_neo": hf(
-        "GPTNeoConfig", "GPTNeoForCausalLM", masked, hidden_size=32, num_layers=2, num_heads=4, vocab_size=99,
-        attention_types=[[["global", "local"], 1]], max_position_embeddings=64, window_size=4,
-    ),  # fmt: skip
+        "GPTNeoConfig",
+        "GPTNeoForCausalLM",
+        masked,
+        hidden_size=32,
+        num_layers=2,
+        num_heads=4,
+        vocab_size=99,
+        attention_types=[[["global", "local"], 1]],
+        max_position_embeddings=64,
+        window_size=4,
+    ),
     "gpt_neox": hf("GPTNeoXConfig", "GPTNeoXForCausalLM", masked, **SMALL, max_position_embeddings=64),
     "opt": hf(
-        "OPTConfig", "OPTForCausalLM", masked, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, ffn_dim=48,
-        vocab_size=99, max_position_embeddings=64, word_embed_proj_dim=32,
-    ),  # fmt: skip
+        "OPTConfig",
+        "OPTForCausalLM",
+        masked,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        ffn_dim=48,
+        vocab_size=99,
+        max_position_embeddings=64,
+        word_embed_proj_dim=32,
+    ),
     "bloom": hf("BloomConfig", "BloomForCausalLM", masked, hidden_size=32, n_layer=2, n_head=4, vocab_size=99),
     "llama": hf("LlamaConfig", "LlamaForCausalLM", masked, **DECODER),
     "mistral": hf("MistralConfig", "MistralForCausalLM", masked, **DECODER, sliding_window=4),
@@ -96,60 +131,136 @@ ARCHITECTURES: dict[str, Callable[[], Made]] = {
     "phi": hf("PhiConfig", "PhiForCausalLM", masked, **{k: v for k, v in DECODER.items() if k != "head_dim"}),
     "gemma": hf("GemmaConfig", "GemmaForCausalLM", masked, **DECODER),
     "gemma3_text": hf("Gemma3TextConfig", "Gemma3ForCausalLM", masked, **DECODER, sliding_window=4),
-    "falcon": hf("FalconConfig", "FalconForCausalLM", masked, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, vocab_size=99),
-    "mamba": hf("MambaConfig", "MambaForCausalLM", lambda: {"input_ids": ids()}, hidden_size=32, num_hidden_layers=2, vocab_size=99),
+    "falcon": hf(
+        "FalconConfig", "FalconForCausalLM", masked, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, vocab_size=99
+    ),
+    "mamba": hf(
+        "MambaConfig", "MambaForCausalLM", lambda: {"input_ids": ids()}, hidden_size=32, num_hidden_layers=2, vocab_size=99
+    ),
     "t5": hf(
-        "T5Config", "T5ForConditionalGeneration", lambda: {**masked(), "decoder_input_ids": ids(2, 4)}, d_model=32, d_kv=8,
-        d_ff=48, num_layers=2, num_heads=4, vocab_size=99, decoder_start_token_id=0,
-    ),  # fmt: skip
+        "T5Config",
+        "T5ForConditionalGeneration",
+        lambda: {**masked(), "decoder_input_ids": ids(2, 4)},
+        d_model=32,
+        d_kv=8,
+        d_ff=48,
+        num_layers=2,
+        num_heads=4,
+        vocab_size=99,
+        decoder_start_token_id=0,
+    ),
     "bart": hf(
-        "BartConfig", "BartForConditionalGeneration", lambda: {**masked(), "decoder_input_ids": ids(2, 4)}, d_model=32,
-        encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=48,
-        decoder_ffn_dim=48, vocab_size=99, max_position_embeddings=64,
-    ),  # fmt: skip
+        "BartConfig",
+        "BartForConditionalGeneration",
+        lambda: {**masked(), "decoder_input_ids": ids(2, 4)},
+        d_model=32,
+        encoder_layers=2,
+        decoder_layers=2,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=48,
+        decoder_ffn_dim=48,
+        vocab_size=99,
+        max_position_embeddings=64,
+    ),
     "whisper": hf(
-        "WhisperConfig", "WhisperForConditionalGeneration",
-        lambda: {"input_features": torch.randn(2, 16, 40), "decoder_input_ids": ids(2, 4)}, d_model=32, encoder_layers=2,
-        decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=48,
-        vocab_size=99, num_mel_bins=16, max_source_positions=20, max_target_positions=32, pad_token_id=0, bos_token_id=1,
-        eos_token_id=2, decoder_start_token_id=1,
-    ),  # fmt: skip
+        "WhisperConfig",
+        "WhisperForConditionalGeneration",
+        lambda: {"input_features": torch.randn(2, 16, 40), "decoder_input_ids": ids(2, 4)},
+        d_model=32,
+        encoder_layers=2,
+        decoder_layers=2,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=48,
+        decoder_ffn_dim=48,
+        vocab_size=99,
+        num_mel_bins=16,
+        max_source_positions=20,
+        max_target_positions=32,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+        decoder_start_token_id=1,
+    ),
     "speech_to_text": hf(
-        "Speech2TextConfig", "Speech2TextForConditionalGeneration",
-        lambda: {"input_features": torch.randn(2, 24, 16), "decoder_input_ids": ids(2, 4)}, d_model=32, encoder_layers=2,
-        decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=48,
-        vocab_size=99, input_feat_per_channel=16, conv_channels=32,
-    ),  # fmt: skip
+        "Speech2TextConfig",
+        "Speech2TextForConditionalGeneration",
+        lambda: {"input_features": torch.randn(2, 24, 16), "decoder_input_ids": ids(2, 4)},
+        d_model=32,
+        encoder_layers=2,
+        decoder_layers=2,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=48,
+        decoder_ffn_dim=48,
+        vocab_size=99,
+        input_feat_per_channel=16,
+        conv_channels=32,
+    ),
     "wav2vec2": hf(
-        "Wav2Vec2Config", "Wav2Vec2ForCTC", lambda: {"input_values": torch.randn(2, 400)}, **{**SMALL, "vocab_size": 30},
-        conv_dim=(16, 16), conv_stride=(4, 2), conv_kernel=(8, 4), num_conv_pos_embeddings=8, num_conv_pos_embedding_groups=2,
-    ),  # fmt: skip
+        "Wav2Vec2Config",
+        "Wav2Vec2ForCTC",
+        lambda: {"input_values": torch.randn(2, 400)},
+        **{**SMALL, "vocab_size": 30},
+        conv_dim=(16, 16),
+        conv_stride=(4, 2),
+        conv_kernel=(8, 4),
+        num_conv_pos_embeddings=8,
+        num_conv_pos_embedding_groups=2,
+    ),
     "vit": hf("ViTConfig", "ViTForImageClassification", lambda: {"pixel_values": pixels()}, **VISION),
     "deit": hf("DeiTConfig", "DeiTModel", lambda: {"pixel_values": pixels()}, **VISION),
     "beit": hf("BeitConfig", "BeitModel", lambda: {"pixel_values": pixels()}, **VISION),
     "dinov2": hf("Dinov2Config", "Dinov2Model", lambda: {"pixel_values": pixels()}, **VISION),
     "siglip-vision": hf("SiglipVisionConfig", "SiglipVisionModel", lambda: {"pixel_values": pixels()}, **VISION),
     "clip": nested(
-        "CLIPConfig", "CLIPModel", lambda: {**masked(), "pixel_values": pixels()},
-        text_config={**SMALL, "max_position_embeddings": 16, "eos_token_id": 2}, vision_config=VISION,
-    ),  # fmt: skip
+        "CLIPConfig",
+        "CLIPModel",
+        lambda: {**masked(), "pixel_values": pixels()},
+        text_config={**SMALL, "max_position_embeddings": 16, "eos_token_id": 2},
+        vision_config=VISION,
+    ),
     "swinv2": hf(
-        "Swinv2Config", "Swinv2ForImageClassification", lambda: {"pixel_values": pixels()}, image_size=32, patch_size=4,
-        embed_dim=16, depths=[1, 1], num_heads=[2, 4], window_size=4,
-    ),  # fmt: skip
+        "Swinv2Config",
+        "Swinv2ForImageClassification",
+        lambda: {"pixel_values": pixels()},
+        image_size=32,
+        patch_size=4,
+        embed_dim=16,
+        depths=[1, 1],
+        num_heads=[2, 4],
+        window_size=4,
+    ),
     "segformer": hf(
-        "SegformerConfig", "SegformerForSemanticSegmentation", lambda: {"pixel_values": pixels(64)}, depths=[1, 1, 1, 1],
-        hidden_sizes=[16, 16, 32, 32], num_attention_heads=[1, 2, 4, 4], decoder_hidden_size=32,
-    ),  # fmt: skip
-    "convnext": hf("ConvNextConfig", "ConvNextModel", lambda: {"pixel_values": pixels(64)}, depths=[1, 1, 1, 1], hidden_sizes=[8, 16, 32, 32]),
+        "SegformerConfig",
+        "SegformerForSemanticSegmentation",
+        lambda: {"pixel_values": pixels(64)},
+        depths=[1, 1, 1, 1],
+        hidden_sizes=[16, 16, 32, 32],
+        num_attention_heads=[1, 2, 4, 4],
+        decoder_hidden_size=32,
+    ),
+    "convnext": hf(
+        "ConvNextConfig", "ConvNextModel", lambda: {"pixel_values": pixels(64)}, depths=[1, 1, 1, 1], hidden_sizes=[8, 16, 32, 32]
+    ),
     "resnet": hf(
-        "ResNetConfig", "ResNetForImageClassification", lambda: {"pixel_values": pixels(64)}, embedding_size=16,
-        hidden_sizes=[16, 32], depths=[1, 1],
-    ),  # fmt: skip
+        "ResNetConfig",
+        "ResNetForImageClassification",
+        lambda: {"pixel_values": pixels(64)},
+        embedding_size=16,
+        hidden_sizes=[16, 32],
+        depths=[1, 1],
+    ),
     "mobilevit": hf(
-        "MobileViTConfig", "MobileViTModel", lambda: {"pixel_values": pixels(64)}, hidden_sizes=[16, 24, 32],
-        neck_hidden_sizes=[8, 8, 16, 16, 16, 24, 32], num_attention_heads=2, image_size=64,
-    ),  # fmt: skip
+        "MobileViTConfig",
+        "MobileViTModel",
+        lambda: {"pixel_values": pixels(64)},
+        hidden_sizes=[16, 24, 32],
+        neck_hidden_sizes=[8, 8, 16, 16, 16, 24, 32],
+        num_attention_heads=2,
+        image_size=64,
+    ),
     "longformer": hf("LongformerConfig", "LongformerModel", masked, **SMALL, attention_window=4, max_position_embeddings=64),
     "big_bird": hf("BigBirdConfig", "BigBirdModel", masked, **SMALL, block_size=4, max_position_embeddings=64),
 }

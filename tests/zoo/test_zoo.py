@@ -44,7 +44,8 @@ def test_architecture_crosses_or_is_refused_in_words(name: str, tmp_path: Path) 
 def others(example: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the example at another batch size, and at another length where it has one."""
     batch = {k: torch.cat([v, v[:1]]) for k, v in example.items()}
-    longer = {k: torch.cat([v, v], 1) if k in ("input_ids", "attention_mask", "decoder_input_ids") else v for k, v in example.items()}
+    texts = ("input_ids", "attention_mask", "decoder_input_ids")
+    longer = {k: torch.cat([v, v], 1) if k in texts else v for k, v in example.items()}
     left = {k: v.flip(1) if k == "attention_mask" else v for k, v in example.items()}
     return [batch, longer, left]
 

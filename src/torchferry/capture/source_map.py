@@ -16,8 +16,8 @@ _TORCH = str(Path(torch.__file__).parent)
 _OURS = str(Path(__file__).parents[1])
 _EXAMPLES = str(Path(__file__).parents[1] / "catalogue")  # the catalogue's example models stand for a user's own
 _LIBRARIES = tuple({sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")})
-# torch writes the user's stack into its messages in two ways: as a traceback and as the comments of an fx graph
-_IN_MESSAGE = re.compile(r'File "?([^",\n]+?)"?(?:, line |:)(\d+)(?:,)? in (\S+)')
+# torch writes the user's stack into its messages, in the form of a traceback
+_IN_MESSAGE = re.compile(r'File "([^"\n]+)", line (\d+), in (\S+)')
 
 
 def is_user_file(file: str) -> bool:

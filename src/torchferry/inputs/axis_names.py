@@ -36,7 +36,7 @@ def name_roots(
 
 
 def _time_first(ties: Ties, parts: Sequence[Part], ranks: Sequence[int], chosen: dict[str, str]) -> dict[str, str]:
-    """Return names for inputs laid out (length, batch, features): their second size is shared with other inputs, the first is not."""
+    """Return names for inputs laid out (length, batch, features): other inputs share their second size, none the first."""
     axes = {root: [axis for axis, size in ties.sizes.items() if size == root] for root in ties.roots if root not in chosen}
     for root, own in axes.items():
         if len(own) != 1 or own[0][1] != 0 or ranks[own[0][0]] != 3 or parts[own[0][0]].role != "float":

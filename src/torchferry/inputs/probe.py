@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -92,7 +93,7 @@ class Prober:
         self.calls_left -= 1
         began = time.perf_counter()
         try:
-            with eager.untouched(self.module), warnings.catch_warnings():
+            with eager.untouched(self.module), uncompiled(self.module), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 eager.call(self.module, tensors)
         except Exception as error:  # any model may raise anything; that it refuses is the answer
@@ -127,6 +128,16 @@ def _mixed(tensor: torch.Tensor, part: Part) -> torch.Tensor:
     half = tensor.shape[-1] // 2 + tensor.shape[-1] % 2
     turned[..., half:] = (turned[..., half:] == 0).to(tensor.dtype)
     return turned
+
+
+@contextmanager
+def uncompiled(module: torch.nn.Module) -> Iterator[None]:
+    """Run parts that were given to torch.compile as they were written: compiling them anew for each size takes long."""
+    if any("_orig_mod" in m._modules or getattr(m, "_compiled_call_impl", None) is not None for m in module.modules()):
+        with torch.compiler.set_stance("force_eager"):
+            yield
+    else:
+        yield
 
 
 def moved(shapes: Sequence[Sequence[int]], changes: Mapping[Axis, int]) -> Shapes:
@@ -165,7 +176,7 @@ def observe(module: Any, tensors: Sequence[torch.Tensor]) -> Observed:
             watch(path, table)
     began = time.perf_counter()
     try:
-        with eager.untouched(module):
+        with eager.untouched(module), uncompiled(module):
             eager.call(call, tuple(tensors))
     finally:
         for handle in handles:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 
 from torchferry import eager
 from torchferry.ort import Worker
 from torchferry.progress import Event, tell
-from torchferry.records import Bound, Case, Fault, Finding, Step, Verified
+from torchferry.records import Bound, Case, Fault, Finding, Step, Translated, Verified
 from torchferry.verify.findings import findings
 from torchferry.verify.judge import Bench, Judged, judge
 from torchferry.verify.memory import WORKER_ROOM
@@ -30,13 +31,20 @@ LARGE = 256 * 2**20  # bytes of weights above which only the essential trials ru
 
 def verify(case: Case) -> Step:
     """Return how the file compares with the eager model, and a finding for each way in which it differs."""
-    bound, file = case.value("inputs"), case.value("translate")
+    bound, file = case.value("inputs"), _file(case)
     room = WORKER_ROOM + 4 * eager.weight_bytes(bound.module)
     with Worker(time_limit=case.job.budget.time_limit, memory_limit=room) as worker:
         sides = open_sides(bound, file, worker)
         if isinstance(sides, Fault):
             return Step("verify", fault=sides, findings=(Finding("file-not-loaded", None, {"error": sides.text}),))
         return _verified(case, sides)
+
+
+def _file(case: Case) -> Translated:
+    """Return the file to compare: the translated one, or what a repair of the check stage made of it."""
+    translated, checked = case.value("translate"), case.value("check")
+    mended = checked.path if checked is not None else None
+    return replace(translated, path=mended) if mended else translated
 
 
 def _verified(case: Case, sides: Sides) -> Step:
