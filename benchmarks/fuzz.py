@@ -25,15 +25,20 @@ from torchferry.ort import Worker
 from torchferry.records import Budget, Case, Job
 
 TEXTS = (
-    '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) <float[3] w = {1, 2, 3}> { h = Add (x, w) y = Relu (h) }',
+    """<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) <float[3] w = {1, 2, 3}> {
+        h = Add (x, w)
+        y = Relu (h) }""",
     """<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x, bool c) => (float[N, 3] y) {
         h = Softmax (x)
-        y = If (c) <then_branch = a () => (float[N, 3] t) { t = Neg (h) }, else_branch = b () => (float[N, 3] e) { e = Abs (x) }> }""",
+        y = If (c) <then_branch = a () => (float[N, 3] t) { t = Neg (h) },
+                    else_branch = b () => (float[N, 3] e) { e = Abs (x) }> }""",
     """<ir_version: 8, opset_import: ["": 18, "own": 1]> g (int64[N, L] ids) => (float[N, L, 2] y)
         <float[4, 2] w = {1, 2, 3, 4, 5, 6, 7, 8}> { e = Gather (w, ids) y = own.twice (e) }
         <opset_import: ["": 18], domain: "own"> twice (x) => (y) { y = Add (x, x) }""",
     """<ir_version: 8, opset_import: ["": 13]> g (float[N, 1, 6, 6] x) => (float[N, 4] y)
-        <float[1, 1, 3, 3] k = {1, 2, 3, 4, 5, 6, 7, 8, 9}, int64[2] s = {-1, 4}> { c = Conv (x, k) p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (c)
+        <float[1, 1, 3, 3] k = {1, 2, 3, 4, 5, 6, 7, 8, 9}, int64[2] s = {-1, 4}> {
+        c = Conv (x, k)
+        p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (c)
         y = Reshape (p, s) }""",
 )
 

@@ -31,7 +31,8 @@ MODELS = {
         {f"x{i}": (8,) for i in range(10)},
     ),
     "a matrix product": (
-        '<ir_version: 8, opset_import: ["": 18]> g (float[N, 512] x, float[512, 512] w) => (float[N, 512] y) { y = MatMul (x, w) }',
+        """<ir_version: 8, opset_import: ["": 18]> g (float[N, 512] x, float[512, 512] w) => (float[N, 512] y)
+        { y = MatMul (x, w) }""",
         {"x": (64, 512), "w": (512, 512)},
     ),
 }

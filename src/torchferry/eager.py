@@ -78,7 +78,7 @@ def untouched_rng() -> Iterator[None]:
 
 @contextmanager
 def balanced() -> Iterator[None]:
-    """Leave torch's stack of function transforms as it was: an error inside vmap leaves a level on it, which spoils later calls."""
+    """Leave torch's stack of function transforms as it was: an error inside vmap leaves a level on it that spoils later calls."""
     inside = torch._C._functorch
     before = inside.maybe_current_level()
     try:

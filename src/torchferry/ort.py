@@ -71,6 +71,21 @@ def session(
     )
 
 
+def options() -> Any:
+    """Return onnxruntime's own session options, as it makes them."""
+    import onnxruntime
+
+    return onnxruntime.SessionOptions()
+
+
+def session_as_asked(source: Any, *arguments: Any, **more: Any) -> Any:
+    """Return onnxruntime's own InferenceSession with just these arguments; on the CPU where no provider is named."""
+    import onnxruntime
+
+    given, providers, provider_options = arguments
+    return onnxruntime.InferenceSession(source, given, providers or ["CPUExecutionProvider"], provider_options, **more)
+
+
 @cache
 def limits() -> tuple[int, int]:
     """Return the newest IR version and opset that the installed onnxruntime takes, by asking it: there is no API."""

@@ -303,7 +303,17 @@ class Difference:
     ratio: float = 0.0  # worst difference over what is allowed there; at most 1 when all is well
 
 
-Outcome = Literal["agree", "differ", "eager-refused", "file-refused", "ill-conditioned", "padding-only", "tie-order", "random"]
+Outcome = Literal[
+    "agree",
+    "differ",
+    "file-refused",
+    "eager-refused",  # no evidence: the model itself does not take this
+    "beyond-range",  # they differ, at values that the model need not take (infinities, or where eager itself overflows)
+    "ill-conditioned",  # they differ, and the file is as near to a float64 run as eager is
+    "padding-only",  # they differ, at padded positions alone
+    "tie-order",  # they differ in the order of equal keys
+    "random",  # values are drawn anew at every call
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +348,7 @@ class Verified:
     @property
     def shown(self) -> bool:
         """Whether any trial says something for the file: one that eager itself refuses does not."""
-        return any(t.outcome not in ("differ", "file-refused", "eager-refused") for t in self.trials)
+        return any(t.outcome not in ("differ", "file-refused", "eager-refused", "beyond-range") for t in self.trials)
 
 
 @dataclass(frozen=True, slots=True)

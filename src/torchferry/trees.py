@@ -266,7 +266,7 @@ def _cache(value: Any, name: str, words: tuple[str, str]) -> tuple[Parts, Make]:
         for i, (la, attributes) in enumerate(zip(layers, slots, strict=True))
         for a in attributes
     ]
-    counted = [isinstance(getattr(la, "cumulative_length", None), int) and _length(la) == la.cumulative_length for la in layers]
+    counted = [_counted_by(i, layers) for i in range(len(layers))]
     shells = [_shell(la, attributes) for la, attributes in zip(layers, slots, strict=True)]
     shell = copy.copy(value)
     shell.layers = []
@@ -275,14 +275,26 @@ def _cache(value: Any, name: str, words: tuple[str, str]) -> tuple[Parts, Make]:
         remaining = iter(made)
         full = copy.copy(shell)
         full.layers = [copy.copy(la) for la in shells]
-        for layer, attributes, follows in zip(full.layers, slots, counted, strict=True):
+        for layer, attributes in zip(full.layers, slots, strict=True):
             for attribute in attributes:
                 setattr(layer, attribute, next(remaining))
-            if follows:  # the layer counts its tokens in a Python number, which must follow the length of the tensors
-                layer.cumulative_length = _length(layer)
+        for layer, index in zip(full.layers, counted, strict=True):
+            if index is not None:
+                layer.cumulative_length = _length(full.layers[index])
         return full
 
     return parts, fill
+
+
+def _counted_by(index: int, layers: list[Any]) -> int | None:
+    """Return the layer whose tensors are as long as a layer's own count of tokens, so that the count can follow them.
+
+    A layer with a window counts all tokens in a Python number and keeps the last ones; a layer without keeps them all.
+    """
+    count = getattr(layers[index], "cumulative_length", None)
+    if not isinstance(count, int):
+        return None
+    return next((i for i in (index, *range(len(layers))) if _length(layers[i]) == count), None)
 
 
 def _length(layer: Any) -> Any:

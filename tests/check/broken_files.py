@@ -44,7 +44,7 @@ def value(name: str, kind: int, shape: Any) -> Any:
 
 
 def model(
-    nodes: Any, inputs: Any, outputs: Any, stored: Any = (), opset: int = 18, ir: int = 9, extra: Any = (), said: Any = ()
+    nodes: Any, inputs: Any, outputs: Any, stored: Any = (), *, opset: int = 18, ir: int = 9, extra: Any = (), said: Any = ()
 ) -> Any:
     tensors = [numpy_helper.from_array(np.asarray(a), n) for n, a in stored]
     graph = helper.make_graph(list(nodes), "g", list(inputs), list(outputs), tensors, value_info=list(said))

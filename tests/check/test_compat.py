@@ -62,9 +62,9 @@ def cnn() -> tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]:
 def bert() -> tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]:
     from transformers import BertConfig, BertModel
 
-    sizes = dict(vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32)
+    config = BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32)
     ids = torch.randint(0, 50, (2, 6))
-    return BertModel(BertConfig(**sizes)).eval(), (), {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    return BertModel(config).eval(), (), {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 
 
 def gpt2() -> tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]:

@@ -17,7 +17,8 @@ from torchferry.ort import Worker
 from torchferry.records import Budget
 
 SPEC = importlib.util.spec_from_file_location("fuzz", Path(__file__).parent.parent.parent / "benchmarks" / "fuzz.py")
-assert SPEC is not None and SPEC.loader is not None
+assert SPEC is not None
+assert SPEC.loader is not None
 fuzzing = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(fuzzing)
 

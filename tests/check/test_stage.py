@@ -85,8 +85,11 @@ def test_repaired_numbers_are_what_numpy_says(tmp_path: Path) -> None:
 
     from torchferry.check import passes
 
-    made = model([node("GroupNorm", ["x", "g", "b"], ["y"], domain="com.microsoft", groups=2, epsilon=1e-5, activation=0, channels_last=0, name="norm")],
-                 [value("x", 1, ["N", 4, 3, 3])], [value("y", 1, ["N", 4, 3, 3])], [("g", np.ones(4, np.float32)), ("b", np.zeros(4, np.float32))], extra=[("com.microsoft", 1)])  # fmt: skip
+    options = {"groups": 2, "epsilon": 1e-5, "activation": 0, "channels_last": 0, "name": "norm"}
+    norm = node("GroupNorm", ["x", "g", "b"], ["y"], domain="com.microsoft", **options)
+    stored = [("g", np.ones(4, np.float32)), ("b", np.zeros(4, np.float32))]
+    shape = ["N", 4, 3, 3]
+    made = model([norm], [value("x", 1, shape)], [value("y", 1, shape)], stored, extra=[("com.microsoft", 1)])
     passes.apply(made, "decompose", {"nodes": ["norm"]})
     x = np.random.default_rng(0).standard_normal((2, 4, 3, 3)).astype(np.float32)
     got = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]

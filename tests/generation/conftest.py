@@ -72,4 +72,4 @@ def exported(result: Any) -> Path:
 def runtime(exported: Path) -> Any:
     from torchferry.runtime.generation import CausalLM
 
-    return CausalLM.from_pretrained(exported)
+    return CausalLM.from_pretrained(exported, threads=1)

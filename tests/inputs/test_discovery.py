@@ -211,3 +211,19 @@ def test_a_recurrent_layer_with_time_first_has_its_batch_second() -> None:
         (1, "batch_size", 3),
         (1, "batch_size", 3),
     ]
+
+
+@pytest.mark.parametrize("slow", [False, True], ids=["on tensors", "on stand-ins"])
+def test_a_slow_model_is_tried_without_computing(slow: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if slow:
+        monkeypatch.setattr("torchferry.inputs.discover.SLOW", 0.0)
+    ids = torch.randint(0, 50, (2, 5))
+    found = bound(Job(Language().eval(), (ids, torch.ones_like(ids))))
+    assert [s.shape for s in found.signature.inputs] == [("batch_size", "sequence_length")] * 2
+    assert dims(found)["sequence_length"].high == 20
+
+
+def test_a_slow_model_that_looks_at_values_is_tried_on_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torchferry.inputs.discover.SLOW", 0.0)
+    found = bound(Job(lambda x: x if x.sum() > 0 else -x, (torch.randn(3, 4),)))
+    assert [s.shape for s in found.signature.inputs] == [("batch_size", "length")]

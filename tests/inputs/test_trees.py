@@ -170,3 +170,13 @@ def test_transformers_caches_are_known_by_their_shape() -> None:
     again = trees.rebuild(tree, [v for _, v in leaves])
     assert type(again) is type(pair)
     assert torch.equal(again.self_attention_cache.layers[0].keys, past.layers[0].keys)
+
+
+def test_a_layer_with_a_window_counts_by_the_layer_that_keeps_all_tokens() -> None:
+    whole, window = (
+        Layer(torch.rand(1, 1, 7, 2), torch.rand(1, 1, 7, 2), 7),
+        Layer(torch.rand(1, 1, 3, 2), torch.rand(1, 1, 3, 2), 7),
+    )
+    leaves, tree = trees.flatten(Cache([window, whole]), "past")
+    longer = [torch.rand(1, 1, 9 if "1." in name else 3, 2) for name, _ in leaves]
+    assert [la.cumulative_length for la in trees.rebuild(tree, longer).layers] == [9, 9]

@@ -57,7 +57,7 @@ def test_bound_and_foreign_values_go_through(session: InferenceSession) -> None:
 
 
 def test_a_coercion_is_announced_once_for_each_input(session: InferenceSession) -> None:
-    with pytest.warns(CoercionWarning, match="RUN004.*`x`.*float64"):
+    with pytest.warns(CoercionWarning, match=r"RUN004.*`x`.*float64"):
         first = session.run(None, {"x": ONES.astype(np.float64)})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -74,9 +74,9 @@ def test_what_means_the_same_gives_the_same(session: InferenceSession, value: ob
 
 
 def test_what_would_lose_something_is_refused_naming_the_input(session: InferenceSession) -> None:
-    with pytest.raises(FeedError, match="RUN005.*`x`.*imaginary"):
+    with pytest.raises(FeedError, match=r"RUN005.*`x`.*imaginary"):
         session.run(None, {"x": ONES * 1j})
-    with pytest.raises(FeedError, match="RUN003.*`x`"):
+    with pytest.raises(FeedError, match=r"RUN003.*`x`"):
         session.run(None, {})
 
 
@@ -98,10 +98,10 @@ def test_a_run_error_is_explained_and_still_onnxruntimes_own(session: InferenceS
 
 
 def test_a_creation_error_is_explained(tmp_path: Path) -> None:
-    with pytest.raises(SessionError, match="CHK007.*IR version"):
+    with pytest.raises(SessionError, match=r"CHK007.*IR version"):
         InferenceSession(saved(RELU.replace("ir_version: 8", "ir_version: 99"), tmp_path))
     (tmp_path / "page.onnx").write_text("<!DOCTYPE html><html></html>")
-    with pytest.raises(SessionError, match="CHK001.*web page"):
+    with pytest.raises(SessionError, match=r"CHK001.*web page"):
         InferenceSession(tmp_path / "page.onnx")
 
 
@@ -117,7 +117,9 @@ def test_positions_beyond_a_table_are_an_error_here(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_bfloat16_goes_in_and_comes_out(tmp_path: Path) -> None:
-    text = '<ir_version: 8, opset_import: ["": 18]> g (bfloat16[N] x) => (bfloat16[N] y) { h = Cast <to = 1> (x) y = Cast <to = 16> (h) }'
+    text = """<ir_version: 8, opset_import: ["": 18]> g (bfloat16[N] x) => (bfloat16[N] y) {
+        h = Cast <to = 1> (x)
+        y = Cast <to = 16> (h) }"""
     got = InferenceSession(saved(text, tmp_path)).run(None, {"x": np.array([1.5, -2], ml_dtypes.bfloat16)})[0]
     assert got.dtype == ml_dtypes.bfloat16
     assert got.tolist() == [1.5, -2]

@@ -8,6 +8,7 @@ from typing import Any
 import families
 import pytest
 import torch
+import transformers
 
 from torchferry import ort
 from torchferry.runtime.generation import CausalLM
@@ -15,7 +16,15 @@ from torchferry.runtime.seq2seq import Seq2SeqLM
 from torchferry.tasks import export_directory, prepare
 
 FAST = ("mistral",)  # a window, rotary positions, grouped heads: the others are for `make slow`
-DECODERS = [pytest.param(f, marks=() if f in FAST else pytest.mark.slow) for f in families.DECODERS]
+REFUSED = {"mpt": "capture: `max(0, 1 - length)` stays a symbol in the graph, and the alibi bias cannot be cut by it"}
+
+
+def marks(family: str) -> list[pytest.MarkDecorator]:
+    slow = [] if family in FAST else [pytest.mark.slow]
+    return [*slow, pytest.mark.xfail(reason=REFUSED[family], strict=True)] if family in REFUSED else slow
+
+
+DECODERS = [pytest.param(f, marks=marks(f)) for f in families.DECODERS]
 ENCODER_DECODERS = [pytest.param(f, marks=pytest.mark.slow) for f in families.ENCODER_DECODERS]
 
 
@@ -59,7 +68,6 @@ def test_an_encoder_decoder_becomes_two_graphs_that_write_the_same_tokens(family
     part = prepare(model).parts[0]
     inputs = dict(zip(part.input_names, part.args, strict=True))
     runtime = Seq2SeqLM.from_pretrained(tmp_path / "out")
-    plain = super(type(model), model).generate if family == "whisper" else model.generate
-    if family != "whisper":  # whose own `generate` does more than search
-        wanted = plain(**inputs, num_beams=3, max_new_tokens=10)
-        assert torch.equal(wanted, runtime.generate(**inputs, num_beams=3, max_new_tokens=10))
+    # the plain `generate`: whisper wraps its own around it, to cut speech into pieces
+    wanted = transformers.GenerationMixin.generate(model, **inputs, num_beams=3, max_new_tokens=10)
+    assert torch.equal(wanted, runtime.generate(**inputs, num_beams=3, max_new_tokens=10))

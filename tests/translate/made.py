@@ -42,7 +42,7 @@ def case(model: Any, args: Sequence[torch.Tensor], folder: Path, axes: Sequence[
     module = model if isinstance(model, torch.nn.Module) else Function(model)
     flat, args = Flat(module.eval()), tuple(args)
     axes = axes or [{}] * len(args)
-    shapes = tuple({axis: torch.export.Dim.DYNAMIC for axis in a} or None for a in axes)
+    shapes = tuple(dict.fromkeys(a, torch.export.Dim.DYNAMIC) or None for a in axes)
     with torch.no_grad(), torch.fx.experimental._config.patch(backed_size_oblivious=True):
         program = torch.export.export(flat, args, dynamic_shapes=(shapes,), strict=False)
         outputs = flat(*[a.clone() for a in args])
@@ -62,7 +62,9 @@ def run(path: Path, args: Sequence[torch.Tensor], level: str = "all") -> list[np
     return session.run(None, {i.name: a.numpy() for i, a in zip(session.get_inputs(), args, strict=True)})
 
 
-def agree(model: Any, args: Sequence[torch.Tensor], folder: Path, axes: Sequence[dict[int, str]] = (), others: Any = (), **job: Any) -> Any:
+def agree(
+    model: Any, args: Sequence[torch.Tensor], folder: Path, axes: Sequence[dict[int, str]] = (), others: Any = (), **job: Any
+) -> Any:
     """Assert that the file gives what the model gives, on the example and on other calls; return the Translated."""
     step = translate(case(model, args, folder, axes, **job))
     assert step.fault is None, (step.fault, step.findings)

@@ -7,8 +7,8 @@ from pathlib import Path
 import onnx
 import pytest
 import torch
-
 from tests.translate.made import agree, case, run
+
 from torchferry.records import Edit, Job
 from torchferry.translate import translate
 from torchferry.translate.given import given

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-
 from tests.translate.made import agree
 
 
@@ -52,4 +51,5 @@ def test_an_output_that_is_an_input_or_another_output_has_a_value_of_its_own(tmp
 def test_every_node_has_a_name_of_its_own(tmp_path: Path) -> None:
     made = agree(Joined(), (torch.rand(2, 3, 4), torch.rand(2, 5, 4)), tmp_path)
     names = [node.name for node in made.model.graph]
-    assert len(set(names)) == len(names) and all(names)
+    assert len(set(names)) == len(names)
+    assert all(names)

@@ -7,8 +7,8 @@ from pathlib import Path
 import onnx
 import pytest
 import torch
-
 from tests.translate.made import agree, case
+
 from torchferry.translate import translate
 
 
@@ -23,7 +23,9 @@ def normed() -> torch.nn.Module:
 
 @pytest.mark.parametrize("opset", [11, 13, 15, 17, 18, 20, 21, 23])
 @pytest.mark.parametrize(("model", "shape"), [(convolutions, (2, 3, 8, 8)), (normed, (2, 8))])
-def test_the_opset_asked_for_comes_out_and_computes_the_same(model: object, shape: tuple[int, ...], opset: int, tmp_path: Path) -> None:
+def test_the_opset_asked_for_comes_out_and_computes_the_same(
+    model: object, shape: tuple[int, ...], opset: int, tmp_path: Path
+) -> None:
     made = agree(model(), (torch.randn(shape),), tmp_path, ({0: "batch"},), [(torch.randn(5, *shape[1:]),)], opset=opset)  # type: ignore[operator]
     proto = onnx.load(made.path)
     assert made.opset == opset == proto.opset_import[0].version
@@ -52,6 +54,8 @@ def test_an_opset_that_cannot_express_the_model_is_refused_with_the_line_and_the
 
     step = translate(case(Warp(), (torch.rand(1, 2, 4, 4), torch.rand(1, 3, 3, 2)), tmp_path, opset=13))
     (finding,) = step.findings
-    assert step.fault is not None and finding.kind == "opset-cannot-express"
+    assert step.fault is not None
+    assert finding.kind == "opset-cannot-express"
     assert finding.facts == {"operator": "GridSample", "opset": 13, "lowest": 16}
-    assert finding.location is not None and finding.location.file == __file__
+    assert finding.location is not None
+    assert finding.location.file == __file__

@@ -21,7 +21,7 @@ from torchferry.records import Bound, Dim
 MOST_PIECES = 8  # a program that needs more is a loop written out, and wants another repair
 
 
-class TooManyPieces(Exception):  # noqa: N818  it is the user's model that is at fault, not a program
+class TooManyPieces(Exception):
     """The declared ranges are not covered by a handful of captures."""
 
 

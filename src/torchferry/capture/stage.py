@@ -6,6 +6,9 @@ import linecache
 from dataclasses import replace
 from typing import Any
 
+import torch
+from torch.fx.experimental import _config as shape_config
+
 from torchferry import eager
 from torchferry.capture import guards, piecewise, prepare, strategies, survey, where
 from torchferry.capture.attempt import Outcome, attempt, once
@@ -18,8 +21,17 @@ from torchferry.records import Bound, Captured, Case, Fault, Finding, Location, 
 def capture(case: Case) -> Step:
     """Return the model as an ExportedProgram, or the fault that stopped the most faithful strategy."""
     bound: Bound = case.value("inputs")
+    copy = eager.fresh(bound.module)
+    if copy is not bound.module:
+        return _captured(case, replace(bound, module=copy))
+    with eager.untouched(bound.module):  # a model that cannot be copied is put back in order afterwards
+        return _captured(case, bound)
+
+
+def _captured(case: Case, bound: Bound) -> Step:
+    """Return the stage's answer for a model that may be changed."""
     changes = [e for e in case.job.edits_for("capture") if e.name.startswith(prepare.PREFIX)]
-    bound = replace(bound, module=prepare.apply(eager.fresh(bound.module), bound.args, changes))
+    bound = replace(bound, module=without_gradients(prepare.apply(bound.module, bound.args, changes)))
     module = eager.fresh(bound.module)
     rewrites = tuple(sites_of(case.job.edits_for("capture")))
     first, *others = strategies.ordered()
@@ -39,6 +51,17 @@ def capture(case: Case) -> Step:
     value = Captured(program, outcome.strategy, outcome.attempts, found)
     seen = (*outcome.notes, *survey.of_module(bound), *survey.of_program(program, bound))
     return Step("capture", value, findings=(*narrow, *seen), attempts=outcome.attempts)
+
+
+def without_gradients(module: Any) -> Any:
+    """Return the copy with parameters that ask for no gradients, their memory shared: control flow would differentiate them."""
+    known: dict[int, Any] = {}
+    for part in module.modules():
+        for name, parameter in list(getattr(part, "_parameters", {}).items()):
+            if type(parameter) is torch.nn.Parameter and parameter.requires_grad:
+                frozen = known.setdefault(id(parameter), torch.nn.Parameter(parameter.detach(), requires_grad=False))
+                part._parameters[name] = frozen
+    return module
 
 
 def _in_pieces(case: Case, bound: Bound) -> strategies.Strategy | None:
@@ -67,7 +90,10 @@ def _explored(outcome: Outcome, bound: Bound) -> Explored | None:
     module = eager.fresh(bound.module)
 
     def run() -> Any:
-        return once(strategy, eager.fresh(bound.module), bound.args, bound.dynamic_shapes)
+        program = once(strategy, eager.fresh(bound.module), bound.args, bound.dynamic_shapes)
+        # a rewrite that torch can capture but not take apart is of no use to the next stage
+        with shape_config.patch(backed_size_oblivious=True):
+            return program.run_decompositions()
 
     def place(fault: Fault) -> Location | None:
         return where.locate(fault, module, bound)

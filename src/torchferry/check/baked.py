@@ -17,7 +17,7 @@ import onnx
 from torchferry.check import graph, patterns
 from torchferry.check.passes.shapes import free_axes, rewrite_constants
 from torchferry.check.reshape import Moved, new_targets
-from torchferry.check.trace import Failure, Feed, Tracer, Values, ancestors
+from torchferry.check.trace import Feed, Tracer, Values, ancestors
 from torchferry.records import Fault
 
 MOST_TRIES = 400
@@ -125,7 +125,7 @@ def _next(tracer: Tracer, example: Feed, feed: Feed, failing: str | None, done: 
     seen = {(r["node"], r["do"], r.get("value")) for r in done}
     order = graph.ordered(tracer.model.graph)
     for node in order:
-        found = _examine(tracer.model, node, old, new, sizes, graph.label(node) == failing)
+        found = _examine(tracer.model, node, (old, new), sizes, graph.label(node) == failing)
         if fresh := [r for r in found if (r["node"], r["do"], r.get("value")) not in seen]:
             # layers are alike: what was right for one is likely right for the next
             return sorted(fresh, key=lambda r: r.get("sizes") not in [d.get("sizes") for d in done])
@@ -163,13 +163,14 @@ def _moved_inputs(example: Feed, feed: Feed) -> Moved:
 
 
 def _examine(
-    model: onnx.ModelProto, node: onnx.NodeProto, old: Values, new: Values, moved: Moved, failing: bool
+    model: onnx.ModelProto, node: onnx.NodeProto, values: tuple[Values, Values], moved: Moved, failing: bool
 ) -> list[dict[str, Any]]:
+    old, new = values
     first, label = node.input[0] if node.input else "", graph.label(node)
     a, b = _shape(old, first), _shape(new, first)
     if node.op_type in ("Reshape", "Expand") and a is not None and b is not None and _fixed(model, node.input[1]):
         target = old.get(node.input[1])
-        found = new_targets(node, a, b, target, moved, first) if target is not None else []
+        found = new_targets(node, target, (a, b), moved) if target is not None else []
         return [{"do": "new-shape", "node": label, "sizes": sizes, "value": node.input[1]} for sizes in found]
     if not failing:
         return []
@@ -238,7 +239,8 @@ def _sizes_beside(node: onnx.NodeProto, shape: tuple[int, ...], others: list[str
             mine, a, b = shape[-back], was[-back], now[-back]
             if joined is not None and joined % len(shape) == len(shape) - back:
                 continue
-            if mine == a and a != b and mine not in (1, b):
+            spread = joined is None and mine == 1  # a size of 1 is repeated by itself, but not by Concat
+            if mine == a and a != b and not spread:
                 sizes[-back] = ["size", other, len(now) - back]
     return sizes
 
@@ -253,42 +255,6 @@ def _fixed(model: onnx.ModelProto, name: str) -> bool:
 def _shape(values: Mapping[str, Any], name: str) -> tuple[int, ...] | None:
     value = values.get(name)
     return tuple(value.shape) if isinstance(value, np.ndarray) else None
-
-
-def example_guesses(failure: Failure, model: onnx.ModelProto, sizes: Mapping[str, int]) -> list[dict[str, int]]:
-    """Return sizes at which the model may have been exported, likeliest first: numbers that its constants speak of."""
-    numbers = _numbers(model, failure.node)
-    guesses: list[dict[str, int]] = []
-    free = list(sizes)
-    for near in (numbers[:6], numbers[:12]):
-        _combine(free, near, {}, guesses)
-    return [g for i, g in enumerate(guesses) if g not in guesses[:i] and g != dict(sizes)][:80]
-
-
-def _combine(free: list[str], numbers: list[int], so_far: dict[str, int], into: list[dict[str, int]]) -> None:
-    if len(into) > 400:
-        return
-    if not free:
-        into.append(dict(so_far))
-        return
-    for number in numbers:
-        _combine(free[1:], numbers, {**so_far, free[0]: number}, into)
-
-
-def _numbers(model: onnx.ModelProto, node: str) -> list[int]:
-    """Return small numbers in constants that shape things, those of the failing node first."""
-    constants = graph.constants(model.graph)
-    found: list[int] = []
-    places = sorted(graph.nodes_of(model.graph), key=lambda p: p.label != node)
-    for place in places:
-        values = [constants[i] for i in place.node.input if i in constants]
-        if place.node.op_type in ("Reshape", "Expand", "Split", "Range", "ConstantOfShape", "Tile"):
-            found += [int(n) for v in values if v.dtype.kind == "i" for n in v.reshape(-1)]
-        if place.node.op_type in ELEMENTWISE | set(RECURRENT) or place.label == node:
-            found += [n for v in values for n in v.shape]
-    whole = [n for n in found if 1 <= n <= 512]
-    parts = [n // k for n in whole for k in (2, 4, 8) if n % k == 0 and n // k >= 1]
-    return list(dict.fromkeys([*whole, 1, *parts]))
 
 
 def numbers_of_example(model: onnx.ModelProto, example: Feed, feed: Feed) -> list[str]:

@@ -77,6 +77,8 @@ def _takes(word: str, value: np.ndarray | None, was: str) -> bool:
 def _unfit(unfit: Unfit, said: dict[str, str]) -> Finding:
     to = _accepted(unfit)
     node = unfit.place.node
+    # where the result is promised in the very type that is not taken, it has to be cast back
+    back = to != "bool" and unfit.type not in dtypes.FLOATS and any(said.get(o) == unfit.type for o in node.output)
     facts = {
         "op": node.op_type,
         "value": unfit.value,
@@ -84,7 +86,8 @@ def _unfit(unfit: Unfit, said: dict[str, str]) -> Finding:
         "type": unfit.type,
         "allowed": list(unfit.allowed),
         "to": to,
-        "lossless": to is not None and _lossless(unfit.type, to) and not any(said.get(o) == unfit.type for o in node.output),
+        "lossless": to is not None and _lossless(unfit.type, to) and not (back and to in dtypes.FLOATS),
+        "back": back,
     }
     return Finding("type-not-allowed", _at(unfit.place), facts)
 

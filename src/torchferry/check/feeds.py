@@ -108,7 +108,7 @@ def _pairs(
 ) -> list[tuple[str, str]]:
     """Return which unknown keys are surely which missing inputs."""
     if len(unknown) == len(missing) == 1:
-        return [(unknown[0], missing[0])] if _plausible(wanted[missing[0]], feed[unknown[0]]) else []
+        return [(unknown[0], missing[0])] if _plausible(wanted[missing[0]], feed[unknown[0]], but=(0,)) else []
     pairs = []
     for name in missing:
         near = [k for k in unknown if _bare(str(k)) == _bare(name)]
@@ -122,9 +122,10 @@ def _bare(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", re.sub(r":\d+$", "", name).lower())
 
 
-def _plausible(spec: Declared, value: Any) -> bool:
+def _plausible(spec: Declared, value: Any, but: tuple[int, ...] = ()) -> bool:
+    """Whether a value could be meant for an input; `but` are axes whose size need not fit: a batch may be another one."""
     fitted = fit((spec,), {spec.name: value})
-    return not fitted.refusals and spec.name in fitted.feed and not misfits(spec, fitted.feed[spec.name])
+    return not fitted.refusals and spec.name in fitted.feed and set(misfits(spec, fitted.feed[spec.name])) <= set(but)
 
 
 def misfits(spec: Declared, value: Any) -> list[int]:
@@ -256,7 +257,8 @@ def _cast(value: np.ndarray, want: np.dtype) -> tuple[np.ndarray | None, str]:
         overflow = np.isinf(cast.astype(np.float64)) & np.isfinite(value.astype(np.float64))
         return (None, f"{_first(value, overflow)} is beyond its range") if overflow.any() else (cast, "")
     # compared as exact integers: int64 to float32 and back must be the same number
-    same = cast.astype(value.dtype) == value if target == "f" else (cast == value)
+    with np.errstate(all="ignore"):
+        same = cast.astype(value.dtype) == value if target == "f" else (cast == value)
     return (cast, "") if np.all(same) else (None, f"{_first(value, ~same)} cannot be written in it")
 
 

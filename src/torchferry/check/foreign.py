@@ -11,9 +11,9 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from torchferry import releases
-from torchferry.check import dtypes, external, graph, passes, place, run, source, structure, unpack
+from torchferry.check import dtypes, external, graph, passes, place, run, source, structure, unchanged, unpack
 from torchferry.check.feeds import Declared
-from torchferry.check.opening import explain, refusal
+from torchferry.check.opening import Site, explain, refusal
 from torchferry.check.sniff import Sniffed, sniff
 from torchferry.check.support_of_release import lacking
 from torchferry.ort import Worker
@@ -44,7 +44,8 @@ def examine(case: Case) -> Step:
         return _no_model(path, Sniffed("damaged", {"error": str(error)[:200], "size": len(data)}))
     if not graph.legible(model):
         return _no_model(path, Sniffed("damaged", {"error": "names in it are not text", "size": len(data)}))
-    return _model(job, path, folder, target, model, misnamed=path.suffix == ".ort" and "onnx" not in read)
+    misnamed = path.suffix == ".ort" and "onnx" not in read
+    return _named_wrong(path, model, target) if misnamed else _model(job, path, folder, target, model)
 
 
 def _contents(path: Path, sniffed: Sniffed, read: dict[str, Any]) -> bytes | Step:
@@ -64,7 +65,13 @@ def _no_model(path: Path, sniffed: Sniffed) -> Step:
     return Step("check", fault=Fault("NotAModel", f"{path.name} is no ONNX model: {sniffed.kind}"), findings=(finding,))
 
 
-def _model(job: Job, path: Path, folder: Path, target: Target, model: onnx.ModelProto, misnamed: bool) -> Step:
+def _named_wrong(path: Path, model: onnx.ModelProto, target: Target) -> Step:
+    """Return the answer for an ONNX file whose name says that it is in onnxruntime's own format."""
+    finding = Finding("not-a-model", Location(file=str(path)), {"kind": "onnx-named-ort", "name": path.name})
+    return Step("check", _checked(model, path, target, 0), findings=(finding,))
+
+
+def _model(job: Job, path: Path, folder: Path, target: Target, model: onnx.ModelProto) -> Step:
     edits = [e for e in job.edits_for("check") if e.name not in NOT_PASSES]
     home = path.parent
     for edit in edits:
@@ -75,31 +82,28 @@ def _model(job: Job, path: Path, folder: Path, target: Target, model: onnx.Model
         used = folder / job.file_name
         place.write(model, used, home)
         home = folder
-    if misnamed:
-        finding = Finding("not-a-model", Location(file=str(path)), {"kind": "onnx-named-ort", "name": path.name})
-        return Step("check", _checked(model, used, target, 0), findings=(finding,))
     with Worker(_patience(job), _memory()) as worker:
-        found, reached = _open_and_run(job, model, used, home, folder, target, worker)
+        found, reached = _open_and_run(job, model, used, Site(target, worker, home, used.name, folder))
     found = [*hidden, *[f for f in found if f.kind != "external-data-pointer"]]
     return Step("check", _checked(model, used, target, 0 if hidden else reached), findings=tuple(source.located(model, found)))
 
 
-def _open_and_run(
-    job: Job, model: onnx.ModelProto, used: Path, home: Path, folder: Path, target: Target, worker: Worker
-) -> tuple[list[Finding], int]:
-    key = worker.open(used)
+def _open_and_run(job: Job, model: onnx.ModelProto, used: Path, site: Site) -> tuple[list[Finding], int]:
+    key = site.worker.open(used)
     if isinstance(key, Fault):
-        return explain(model, key, target, worker, home, used.name, folder), 0
-    found = [] if target.installed else lacking(model, target)
+        return explain(model, key, site), 0
+    found = [] if site.target.installed else lacking(model, site.target)
     if found:
         return found, 0
     found = structure.duplicate_initializers(model)
     stored = {t.name for t in model.graph.initializer}
     declared = tuple(_declared(i) for i in model.graph.input if i.name not in stored)
-    opened = run.Opened(
-        worker, key, used, home, folder, model, declared, tuple(i.name for i in model.graph.input if i.name in stored)
-    )
+    optional = tuple(i.name for i in model.graph.input if i.name in stored)
+    opened = run.Opened(site.worker, key, used, site.home, site.scratch, model, declared, optional)
     ran = run.on_given(opened, job.feeds, bool(job.edits_for("check", "coerce-feeds"))) if job.feeds else run.on_made(opened)
+    if job.onnx is not None and used != job.onnx and ran.feeds:
+        found += unchanged.findings(site.worker, job.onnx, ran.feeds, ran.outputs)
+        found += unchanged.overflows(opened, job.edits_for("check", "cast-around"), ran.feeds)
     return [*found, *ran.findings], 2 if ran.all_ran else 1
 
 

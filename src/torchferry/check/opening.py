@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,34 +34,47 @@ TENSOR = (
 )
 
 
-def explain(
-    model: onnx.ModelProto, fault: Fault, target: Target, worker: Worker, home: Path, own: str, scratch: Path
-) -> list[Finding]:
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a file is opened: for which target, in which worker, beside which data files, with which folder for scratch."""
+
+    target: Target
+    worker: Worker
+    home: Path
+    own: str
+    scratch: Path
+
+
+def explain(model: onnx.ModelProto, fault: Fault, site: Site) -> list[Finding]:
     """Return why opening failed, the nearest reasons first: each group is looked at only when those before are clean."""
-    found = [*external.findings(model, home, own), *_explaining(stamp.findings(model, target)), *structure.findings(model)]
+    found = [
+        *external.findings(model, site.home, site.own),
+        *_explaining(stamp.findings(model, site.target)),
+        *structure.findings(model),
+    ]
     if found:
         return found
-    found = [*stamp.misstamped(model, target), *support.unknown_operators(model)]
+    found = [*stamp.misstamped(model, site.target), *support.unknown_operators(model)]
     if found:
         return [_with_recipe(model, f) for f in found]
     flat = graph.flat(model)
     types = infer(flat)
     if found := conflicts.findings(flat, types):
         return found
-    if "implementation" in fault.text:
-        if found := support.missing(flat, types, Prober(worker, flat, scratch), target):
-            return found
-    fault = _named_fault(flat, fault, worker, home, scratch)
-    return mismatch.findings(flat, fault, named(fault.text)) or [_refusal_at(flat, fault, Prober(worker, flat, scratch), types)]
+    prober = Prober(site.worker, flat, site.scratch)
+    if "implementation" in fault.text and (found := support.missing(flat, types, prober, site.target)):
+        return found
+    fault = _named_fault(flat, fault, site)
+    return mismatch.findings(flat, fault, named(fault.text)) or [_refusal_at(flat, fault, prober, types)]
 
 
-def _named_fault(model: onnx.ModelProto, fault: Fault, worker: Worker, home: Path, scratch: Path) -> Fault:
+def _named_fault(model: onnx.ModelProto, fault: Fault, site: Site) -> Fault:
     """Return the same refusal of a copy in which every node has a name, so that the words can name it."""
     if all(p.node.name for p in graph.places(model)):
         return fault
-    file = scratch / "named.onnx"
+    file = site.scratch / "named.onnx"
     file.write_bytes(graph.named(model).SerializeToString())
-    again = worker.open(file, data_folder=str(home))
+    again = site.worker.open(file, data_folder=str(site.home))
     return again if isinstance(again, Fault) else fault
 
 

@@ -18,6 +18,9 @@ def describe(value: np.ndarray, sizes: list[Any], slim: bool) -> dict[str, Any] 
     if value.dtype.kind in "fiub" and np.all(value == value.reshape(-1)[0]):
         kept = [1 if slim and i in moving else s for i, s in enumerate(sizes)]
         return {"pattern": "filled", "fill": _number(value.reshape(-1)[0]), "sizes": kept, "type": word}
+    if all(np.array_equal(value, np.broadcast_to(value.take([0], i), value.shape)) for i in moving):
+        kept = [s if i in moving else 1 for i, s in enumerate(sizes)]
+        return {"pattern": "repeated", "axes": moving, "sizes": kept, "type": word}
     if len(moving) == 1 and (counted := _counted(value, moving[0])) is not None:
         return {"pattern": "counted", "axis": moving[0], "first": counted[0], "step": counted[1], "sizes": sizes, "type": word}
     if value.ndim >= 2 and set(moving) <= {value.ndim - 2, value.ndim - 1} and all(s == 1 for s in value.shape[:-2]):

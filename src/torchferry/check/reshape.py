@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -14,9 +15,25 @@ Moved = list[tuple[str, int, int, int]]  # (input of the graph, axis, the exampl
 Shape = tuple[int, ...]
 
 
-def new_targets(node: onnx.NodeProto, old: Shape, new: Shape, target: np.ndarray, moved: Moved, source: str) -> list[list[Any]]:
-    """Return sizes that do at both shapes what the constant does at the old one, likeliest first; none if it does already."""
-    wanted = [int(t) for t in target.reshape(-1)]
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A Reshape seen at two sizes: its input's shapes, what its target comes to at the old one, and what moved."""
+
+    old: Shape
+    new: Shape
+    target: list[int]
+    moved: Moved
+    source: str  # the value that is reshaped
+
+    @property
+    def pairs(self) -> set[tuple[int, int]]:
+        """The sizes of inputs that moved: (the example's, the other)."""
+        return {(m[2], m[3]) for m in self.moved}
+
+
+def new_targets(node: onnx.NodeProto, target: np.ndarray, shapes: tuple[Shape, Shape], moved: Moved) -> list[list[Any]]:
+    """Return sizes that do at both shapes what the constant does at the first, likeliest first; none if it does already."""
+    wanted, (old, new) = [int(t) for t in target.reshape(-1)], shapes
     if node.op_type == "Expand":
         expanded = _expanded(wanted, old, new, moved)
         return [expanded] if expanded is not None else []
@@ -24,24 +41,25 @@ def new_targets(node: onnx.NodeProto, old: Shape, new: Shape, target: np.ndarray
     at_old = _resolved(wanted, old, zero_is_copy)
     if at_old is None or old == new:
         return []
+    turn = Turn(old, new, at_old, moved, node.input[0])
     found: list[list[Any]] = []
     for left_in, left_out in ((False, False), (False, True), (True, False), (True, True)):
-        sizes = _by_groups(old, new, at_old, moved, source, left_in, left_out)
+        sizes = _by_groups(turn, left_in, left_out)
         if sizes is not None and sizes not in found:
             found.append(sizes)
     done = _resolved(wanted, new, zero_is_copy)
-    if any([_at(s, new, moved) for s in sizes] == done for sizes in found):
+    if any([_at(s, turn) for s in sizes] == done for sizes in found):
         return []  # the constant does the right thing at both sizes
-    found.sort(key=lambda sizes: _likelihood(sizes, at_old, new, moved), reverse=True)
-    return [_shortest(sizes, at_old, source) for sizes in found]
+    found.sort(key=lambda sizes: _likelihood(sizes, turn), reverse=True)
+    return [_shortest(sizes, turn) for sizes in found]
 
 
-def _likelihood(sizes: list[Any], old: list[int], new: Shape, moved: Moved) -> tuple[int, int]:
+def _likelihood(sizes: list[Any], turn: Turn) -> tuple[int, int]:
     """How many sizes move exactly as an input's axis does, and how many of the last ones stay: features do."""
-    meant = [_at(s, new, moved) for s in sizes]
-    alike = sum((a, b) in {m[2:] for m in moved} for a, b in zip(old, meant, strict=True) if a != b)
-    still = next((i for i, (a, b) in enumerate(zip(reversed(old), reversed(meant), strict=True)) if a != b), len(old))
-    return alike, still
+    meant = [_at(s, turn) for s in sizes]
+    alike = sum((a, b) in turn.pairs for a, b in zip(turn.target, meant, strict=True) if a != b)
+    backwards = zip(reversed(turn.target), reversed(meant), strict=True)
+    return alike, next((i for i, (a, b) in enumerate(backwards) if a != b), len(meant))
 
 
 def _resolved(target: list[int], shape: Shape, zero_is_copy: bool) -> list[int] | None:
@@ -54,23 +72,21 @@ def _resolved(target: list[int], shape: Shape, zero_is_copy: bool) -> list[int] 
     return sizes if prod(sizes) == prod(shape) else None
 
 
-def _by_groups(
-    old: Shape, new: Shape, target: list[int], moved: Moved, source: str, left_in: bool, left_out: bool
-) -> list[Any] | None:
+def _by_groups(turn: Turn, left_in: bool, left_out: bool) -> list[Any] | None:
     """Return the target with its moving sizes spelt out, group by group of axes that hold the same elements.
 
     A size of 1 could belong to the group on its left or on its right: the flags say which, for inputs and outputs.
     """
-    sizes: list[Any] = list(target)
-    groups = _groups(old, target, left_in, left_out)
+    sizes: list[Any] = list(turn.target)
+    groups = _groups(turn.old, turn.target, left_in, left_out)
     if groups is None:
         return None
     for ins, outs in groups:
-        if all(old[i] == new[i] for i in ins):
+        if all(turn.old[i] == turn.new[i] for i in ins):
             continue
         if len(outs) == 1:
-            sizes[outs[0]] = _product(ins, old, new, source)
-        elif not _divided(sizes, ins, outs, old, new, target, moved, source) and not _named(sizes, outs, target, moved):
+            sizes[outs[0]] = _product(ins, turn)
+        elif not _divided(sizes, ins, outs, turn) and not _named(sizes, outs, turn):
             return None
     return sizes
 
@@ -106,32 +122,31 @@ def _groups(old: Shape, target: list[int], left_in: bool, left_out: bool) -> lis
     return groups
 
 
-def _product(ins: list[int], old: Shape, new: Shape, source: str) -> Any:
-    still = prod(old[i] for i in ins if old[i] == new[i])
-    moving = [["size", source, i] for i in ins if old[i] != new[i]]
+def _product(ins: list[int], turn: Turn) -> Any:
+    still = prod(turn.old[i] for i in ins if turn.old[i] == turn.new[i])
+    moving: list[Any] = [["size", turn.source, i] for i in ins if turn.old[i] != turn.new[i]]
     factors = moving + ([still] if still != 1 else [])
     return factors[0] if len(factors) == 1 else ["mul", *factors]
 
 
-def _divided(
-    sizes: list[Any], ins: list[int], outs: list[int], old: Shape, new: Shape, target: list[int], moved: Moved, source: str
-) -> bool:
-    """One axis split into several, as batch * heads is: all but one stay, the first that can takes the rest."""
-    whole = prod(new[i] for i in ins)
-    same = [o for o in outs if any(old[i] == target[o] and old[i] != new[i] for i in ins)]
-    paired = [o for o in outs if (target[o], whole // max(1, prod(target[p] for p in outs if p != o))) in {m[2:] for m in moved}]
+def _divided(sizes: list[Any], ins: list[int], outs: list[int], turn: Turn) -> bool:
+    """One axis split into several, as batch * heads is: all but one stay, the likeliest that can takes the rest."""
+    whole = prod(turn.new[i] for i in ins)
+    rest = {o: prod(turn.target[p] for p in outs if p != o) for o in outs}
+    paired = [o for o in outs if (turn.target[o], whole // max(1, rest[o])) in turn.pairs]
+    same = [o for o in outs if any(turn.old[i] == turn.target[o] and turn.old[i] != turn.new[i] for i in ins)]
     for out in [*paired, *same, *outs]:
-        rest = prod(target[o] for o in outs if o != out)
-        if rest and whole % rest == 0:
-            sizes[out] = ["div", _product(ins, old, new, source), rest] if rest != 1 else _product(ins, old, new, source)
+        if rest[out] and whole % rest[out] == 0:
+            product = _product(ins, turn)
+            sizes[out] = ["div", product, rest[out]] if rest[out] != 1 else product
             return True
     return False
 
 
-def _named(sizes: list[Any], outs: list[int], target: list[int], moved: Moved) -> bool:
+def _named(sizes: list[Any], outs: list[int], turn: Turn) -> bool:
     """Sizes that are those of one moved axis of an input."""
     for out in outs:
-        hits = [m for m in moved if m[2] == target[out]]
+        hits = [m for m in turn.moved if m[2] == turn.target[out]]
         if len({h[3] for h in hits}) == 1:
             sizes[out] = ["size", hits[0][0], hits[0][1]]
     return any(not isinstance(sizes[o], int) for o in outs)
@@ -151,23 +166,23 @@ def _expanded(wanted: list[int], old: Shape, new: Shape, moved: Moved) -> list[A
     return sizes if sizes != wanted else None
 
 
-def _at(size: Any, shape: Shape, moved: Moved) -> int:
+def _at(size: Any, turn: Turn) -> int:
     """Return what a size comes to at the new shape."""
     if isinstance(size, int):
         return size
     word, *rest = size
     if word == "size":
-        known = next((m[3] for m in moved if m[:2] == tuple(rest)), None)
-        return known if known is not None else shape[rest[1]]
+        known = next((m[3] for m in turn.moved if m[:2] == tuple(rest)), None)
+        return known if known is not None else turn.new[rest[1]]
     if word == "div":
-        return _at(rest[0], shape, moved) // int(rest[1])
-    return prod(_at(r, shape, moved) for r in rest)
+        return _at(rest[0], turn) // int(rest[1])
+    return prod(_at(r, turn) for r in rest)
 
 
-def _shortest(sizes: list[Any], target: list[int], source: str) -> list[Any]:
+def _shortest(sizes: list[Any], turn: Turn) -> list[Any]:
     """Return the sizes as a plain constant where that can say it: 0 copies an axis, one -1 takes the rest."""
-    plain = [0 if s == ["size", source, i] else s for i, s in enumerate(sizes)]
+    plain = [0 if s == ["size", turn.source, i] else s for i, s in enumerate(sizes)]
     moving = [i for i, s in enumerate(plain) if not isinstance(s, int)]
-    if len(moving) == 1 and 0 not in target:
+    if len(moving) == 1 and 0 not in turn.target:
         return [-1 if i in moving else s for i, s in enumerate(plain)]
     return plain if not moving else sizes

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 
-from torchferry.check import baked, causes, hazards, made
+from torchferry.check import baked, causes, guesses, hazards, made
 from torchferry.check.feeds import Declared, Fitted, fit, misfits
 from torchferry.check.trace import Failure, Feed, Tracer
 from torchferry.ort import Worker
@@ -32,7 +32,6 @@ class Opened:
     model: onnx.ModelProto | None
     declared: tuple[Declared, ...]
     optional: tuple[str, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
 
     def tracer(self) -> Tracer | None:
         return None if self.model is None else Tracer(self.worker, self.model, self.home, self.scratch)
@@ -44,6 +43,7 @@ class Ran:
 
     findings: tuple[Finding, ...]
     outputs: tuple[Any, ...]
+    feeds: tuple[Feed, ...] = ()  # as they were run
 
     @property
     def all_ran(self) -> bool:
@@ -69,7 +69,7 @@ def on_given(opened: Opened, feeds: Sequence[Feed], coerce: bool) -> Ran:
     for index, fault in failed:
         found += _why(opened, fitted[index].feed, fault, good)
     unique = list({(f.kind, str(f.location), str(f.facts.get("axis"))): f for f in found}.values())
-    return Ran(tuple(unique), tuple(outputs))
+    return Ran(tuple(unique), tuple(outputs), tuple(item.feed for item in fitted))
 
 
 def on_made(opened: Opened) -> Ran:
@@ -80,7 +80,7 @@ def on_made(opened: Opened) -> Ran:
     for feed in made.feeds(opened.model, opened.declared):
         answer = opened.worker.run(opened.key, feed)
         if not isinstance(answer, Fault):
-            return Ran((), (answer,))
+            return Ran((), (answer,), (feed,))
         if answer.type_name in DEATHS:
             return Ran((causes.died(answer),), (None,))
         last = last or (feed, answer)
@@ -176,22 +176,25 @@ def _axis_name(spec: Declared, axis: int, feed: Feed) -> str:
 
 def _plan(opened: Opened, tracer: Tracer, failure: Failure, feed: Feed, good: list[Feed]) -> baked.Plan | None:
     """Return a plan found from a feed that runs: one of the user's, or one of the sizes that constants speak of."""
-    for example in good:
-        if {n: np.shape(a) for n, a in example.items()} != {n: np.shape(a) for n, a in feed.items()}:
-            if (plan := baked.plan(tracer, example, feed, {})) is not None:
-                return plan
+    for example in (g for g in good if _sizes(g) != _sizes(feed)):
+        if (plan := baked.plan(tracer, example, feed, {})) is not None:
+            return plan
     sizes = _symbols(opened.declared, feed)
     if not sizes:
         return None
     full = {s: v or 2 for s, v in sizes.items()}
-    guesses = ([full] if full != sizes else []) + baked.example_guesses(failure, tracer.model, sizes)
-    for guess in guesses[:MOST_GUESSES]:
+    likely = ([full] if full != sizes else []) + guesses.example_guesses(failure, tracer.model, sizes)
+    for guess in likely[:MOST_GUESSES]:
         example = {n: _resized(a, next((d for d in opened.declared if d.name == n), None), guess) for n, a in feed.items()}
         if isinstance(opened.worker.run(opened.key, example), Fault):
             continue
         if (plan := baked.plan(tracer, example, feed, {})) is not None:
             return plan
     return None
+
+
+def _sizes(feed: Feed) -> dict[str, tuple[int, ...]]:
+    return {name: np.shape(array) for name, array in feed.items()}
 
 
 def _symbols(declared: Sequence[Declared], feed: Feed) -> dict[str, int]:

@@ -109,7 +109,7 @@ def _safetensors(path: Path, head: bytes, size: int) -> Sniffed | None:
 
 
 def _text(path: Path, text: bytes, size: int) -> Sniffed | None:
-    if text.startswith(b"{") or text.startswith(b"["):
+    if text.startswith((b"{", b"[")):
         return Sniffed("model-as-json" if b'"irVersion"' in text or b'"graph"' in text else "json", {"begins": _words(text)})
     printable = bool(text) and all(b in b"\t\r\n" or 32 <= b < 127 for b in text[:1024])
     if printable and (

@@ -136,7 +136,7 @@ def _results(place: graph.Place, schema: Any | None, found: Types) -> dict[str, 
         word = found.of.get(value)
         if word is None or parameter is None:
             continue
-        _check_allowed(place, schema, parameter, value, word, found)
+        _check_allowed(place, schema, parameter, value, found)
         if not _homogeneous(parameter):
             continue
         seen = conflict.setdefault(_variable(parameter), {})
@@ -249,7 +249,8 @@ def _plain(schema: Any, variable: str) -> str | None:
     )
 
 
-def _check_allowed(place: graph.Place, schema: Any, parameter: Any, value: str, word: str, found: Types) -> None:
+def _check_allowed(place: graph.Place, schema: Any, parameter: Any, value: str, found: Types) -> None:
+    word = found.of[value]
     allowed = _allowed(schema, _variable(parameter))
     if allowed and f"tensor({word})" not in allowed and any(a.startswith("tensor(") for a in allowed):
         found.unfit.append(

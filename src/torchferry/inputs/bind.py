@@ -132,6 +132,7 @@ def _sizes(job: Job, called: Called, parts: tuple[Part, ...], asked: asking.Aske
         return nothing_moves(prepared.tensors), ()
     seconds = min(max(PATIENCE * called.observed.seconds, SHORTEST), LONGEST)
     prober = Prober(prepared.flat, prepared.tensors, parts, calls=CALLS, seconds=seconds)
+    prober.seconds_per_call = called.observed.seconds
     names = [asked.inputs.get(i, name) for i, name in enumerate(prepared.names)]
     empty = {name: low == 0 for name, (low, _) in job.ranges.items()}
     found = discover(prober, names, asked.axes, must, empty)

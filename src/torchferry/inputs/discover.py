@@ -21,6 +21,7 @@ from torchferry.inputs.probe import Axis, Prober, Shapes, moved
 from torchferry.inputs.reasons import why_fixed
 from torchferry.records import Dim, Finding, Location, Size
 
+SLOW = 2.0  # seconds for one call of the model, from which on sizes are first tried without computing
 LONG_LIST = 5  # from here on the items of a list are tried together, as one by one would take too many calls
 
 
@@ -67,9 +68,7 @@ def discover(
     example: Shapes = tuple(tuple(t.shape) for t in prober.tensors)
     ties = as_asked(prober, asked, names, example) if asked and not must - asked.keys() else None
     if ties is None:
-        units = _units(names, example, prober)
-        base = _without_ones(prober, example)
-        ties = Search(prober, base, units, lambda: _hints(prober)).run()
+        ties = _search(prober, names, example)
         _settle_ones(prober, ties, example)
         _tie_idle_masks(prober, ties)
         tie_batches(prober, ties)
@@ -163,6 +162,20 @@ def _tie_idle_masks(prober: Prober, ties: Ties) -> None:
                 ties.sizes.update(dict.fromkeys(axes, other))
                 del ties.roots[root]
                 break
+
+
+def _search(prober: Prober, names: Sequence[str], example: Shapes) -> Ties:
+    """Return the ties; those found on stand-ins only if the model, all sizes moved, runs on tensors as well."""
+    units = _units(names, example, prober)
+    if prober.seconds_per_call > SLOW:
+        prober.use_stand_ins()
+    ties = Search(prober, _without_ones(prober, example), units, lambda: _hints(prober)).run()
+    if prober.stand_ins is not None:
+        prober.use_tensors()
+        more = {root: size + 1 + k for k, (root, size) in enumerate(ties.roots.items()) if root not in ties.ends | ties.steps}
+        if not prober.runs(ties.shapes(**more)):
+            ties = Search(prober, _without_ones(prober, example), units, lambda: _hints(prober)).run()
+    return ties
 
 
 def _hints(prober: Prober) -> Hints:

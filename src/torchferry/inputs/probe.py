@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from torchferry import eager
 from torchferry.inputs.roles import Part
@@ -44,6 +45,7 @@ class Prober:
         self.answers: dict[Shapes, Refusal | None] = {}
         self.lowered: set[Shapes] = set()  # sizes that were taken only with small integers: they index something that moves
         self.seconds_per_call = 0.0
+        self.stand_ins: FakeTensorMode | None = None
 
     @property
     def spent(self) -> bool:
@@ -58,6 +60,17 @@ class Prober:
                 return Refusal("not tried")
             self.answers[key] = self._try(key)
         return self.answers[key]
+
+    def use_stand_ins(self) -> None:
+        """Try sizes on tensors without values from here on, if the model takes them: a big model then costs little."""
+        self.stand_ins = FakeTensorMode(allow_non_fake_inputs=True)
+        if self._call(self.tensors) is not None:
+            self.use_tensors()
+
+    def use_tensors(self) -> None:
+        """Try sizes on real tensors again, and forget what stand-ins said."""
+        self.stand_ins = None
+        self.answers.clear()
 
     def runs(self, shapes: Sequence[Sequence[int]]) -> bool:
         """Whether the model runs at these sizes."""
@@ -95,7 +108,12 @@ class Prober:
         try:
             with eager.untouched(self.module), uncompiled(self.module), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                eager.call(self.module, tensors)
+                if self.stand_ins is None:
+                    eager.call(self.module, tensors)
+                else:
+                    fakes = [self.stand_ins.from_tensor(t) for t in tensors]
+                    with self.stand_ins, torch.no_grad():
+                        self.module(*fakes)
         except Exception as error:  # any model may raise anything; that it refuses is the answer
             return self._refusal(error)
         self.seconds_per_call = time.perf_counter() - began

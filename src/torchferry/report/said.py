@@ -15,6 +15,7 @@ NOT_COUNTED: Mapping[str, str] = {
     "eager-refused": "refused by the model itself",
     "ill-conditioned": "too sensitive to rounding to be evidence",
     "padding-only": "differing only under padding",
+    "beyond-range": "differing at values beyond the model's range",
     "tie-order": "differing only in the order of equal values",
     "random": "random by design, so compared by shape and dtype",
     "file-refused": "refused by the file",

@@ -1,4 +1,4 @@
-"""An error of a session, explained: the file is checked in a child process, as `torchferry check` does, and the diagnoses read out."""
+"""An error of a session, explained: the file is checked as `torchferry check` does it, and the diagnoses are read out."""
 
 from __future__ import annotations
 

@@ -72,10 +72,8 @@ class _Tally:
 
 def profile(model: Any, feeds: Sequence[Mapping[str, Any]], runs: int, open_session: Any) -> Profile:
     """Return where the time goes in `runs` runs of each feed. `open_session(options)` opens the session as the user did."""
-    import onnxruntime
-
     with tempfile.TemporaryDirectory(prefix="torchferry-profile-") as folder:
-        options = onnxruntime.SessionOptions()
+        options = ort.options()
         options.enable_profiling = True
         options.profile_file_prefix = str(Path(folder) / "run")
         options.optimized_model_filepath = str(Path(folder) / "optimised.onnx")

@@ -83,9 +83,10 @@ class InferenceSession:
         """Return where the time goes: a table by operator, by node, and by PyTorch module and source line."""
         from torchferry.runtime.profile import profile
 
-        _, *arguments = self._arguments
+        _, providers, provider_options, more = self._arguments
         given = [feeds] if isinstance(feeds, Mapping) else list(feeds)
-        return profile(self._source, given, runs, lambda options: open_like_the_user(self._source, options, *arguments))
+        reopened = lambda options: open_like_the_user(self._source, options, providers, provider_options, more)  # noqa: E731
+        return profile(self._source, given, runs, reopened)
 
     def __getattr__(self, name: str) -> Any:
         if name == "_session":  # not opened: there is nothing to ask
@@ -141,20 +142,19 @@ def open_like_the_user(
     providers: Any,
     provider_options: Any,
     more: Mapping[str, Any],
+    *,
     settings: Mapping[str, Any] | None = None,
 ) -> Any:
     """Return an onnxruntime session as asked for, without the optimiser that hides errors, and with the file's own settings."""
-    import onnxruntime
-
     settings = settings or {}
-    options = options if options is not None else onnxruntime.SessionOptions()
+    options = options if options is not None else ort.options()
     more = dict(more)
     if "disabled_optimizers" not in more:
         more["disabled_optimizers"] = [HIDES_ERRORS, *settings.get("disabled_optimizers", ())]
     for key, value in {**_format(source), **settings.get("config", {})}.items():
         if not options.has_session_config_entry(key) if hasattr(options, "has_session_config_entry") else True:
             options.add_session_config_entry(key, value)
-    return onnxruntime.InferenceSession(source, options, providers or ["CPUExecutionProvider"], provider_options, **more)
+    return ort.session_as_asked(source, options, providers, provider_options, **more)
 
 
 def _format(source: Any) -> dict[str, str]:

@@ -199,6 +199,9 @@ def _in_eval(model: Any) -> Iterator[None]:
     """Put the model into the mode that it generates in, for as long as the block runs."""
     with eager.untouched(model):
         model.eval()
+        # torch takes another attention kernel where a learned bias wants gradients, with another layout of what it gives:
+        # a graph captured with the one does not decompose with the other
+        model.requires_grad_(False)
         yield
 
 

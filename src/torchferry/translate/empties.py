@@ -34,7 +34,9 @@ def _of_interest(node: Any) -> bool:
     if value.numel() == 0:
         return True
     given = [n.meta.get("val") for n in node.all_input_nodes]
-    return bool(given) and value.numel() <= MOST and all(isinstance(g, torch.Tensor) and _fixed(g) and g.numel() == 0 for g in given)
+    return (
+        bool(given) and value.numel() <= MOST and all(isinstance(g, torch.Tensor) and _fixed(g) and g.numel() == 0 for g in given)
+    )
 
 
 def _outcome(node: Any) -> torch.Tensor | None:

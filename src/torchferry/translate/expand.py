@@ -42,7 +42,9 @@ def _traced(node: Any, leaves: list[Any], spec: Any, table: Mapping[Any, Callabl
 
     try:
         with mode, torch.no_grad(), torch.fx.experimental._config.patch(backed_size_oblivious=True):
-            made = make_fx(call, decomposition_table=dict(table), _allow_non_fake_inputs=True)(*(leaves[i].meta["val"] for i in at))
+            made = make_fx(call, decomposition_table=dict(table), _allow_non_fake_inputs=True)(
+                *(leaves[i].meta["val"] for i in at)
+            )
     except Exception as error:  # torch raises anything here; the slower way raises it again, with the user's line
         raise NotHere(str(error)) from error
     for inner in made.graph.nodes:

@@ -25,12 +25,14 @@ from torchferry.errors import ForeignApiMoved
 BASE_OPSET = 18  # what torch.onnx's own operator library is written in
 
 
+NOISY = ("torch", "torch.onnx", "onnxscript", "onnx_ir", "torch.fx", "torch.export", "torch._subclasses.fake_tensor")
+
+
 @cache
 def _internals() -> SimpleNamespace:
     """Return the private functions of torch.onnx that are used here."""
     try:
         from torch.onnx._internal.exporter import _core, _decomp, _dispatching, _errors, _fx_passes, _registration
-
         from torch.onnx._internal.exporter._torchlib.ops import hop
 
         return SimpleNamespace(
@@ -120,7 +122,7 @@ def build(program: Any, registry: Any) -> ir.Model:
 @contextmanager
 def silent() -> Iterator[None]:
     """Keep torch.onnx's and onnxscript's warnings and logs away from the user's terminal."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir", "torch.fx", "torch.export")]
+    loggers = [logging.getLogger(name) for name in NOISY]
     levels = [log.level for log in loggers]
     try:
         for log in loggers:

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 import onnx_ir as ir
-import onnx_ir.passes.common as common
 import sympy
+from onnx_ir.passes import common
 
 from torchferry.records import Signature, Size, TensorSpec
 from torchferry.translate.source import strip

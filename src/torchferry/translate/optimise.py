@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 import onnx_ir as ir
-import onnx_ir.passes.common as common
 import torch
+from onnx_ir.passes import common
 from onnxscript.optimizer import fold_constants_ir
 
 from torchferry.translate.exporter import silent

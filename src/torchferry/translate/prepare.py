@@ -29,8 +29,9 @@ def prepare(program: Any, registry: Any, ours: Mapping[Any, Callable[..., Any]])
     if not _as_it_is(tidy, registry, ours):
         table = {**exporter.decomposition_table(registry), **ours}
         try:
-            expand(tidy.graph, _in_the_way(tidy, registry, ours), table)
-            done = _as_it_is(tidy, registry, ours)
+            with exporter.silent():
+                expand(tidy.graph, _in_the_way(tidy, registry, ours), table)
+            done = _as_it_is(tidy, registry, {})  # what is left of ours declined to be written out
         except NotHere:
             done = False
         if not done:

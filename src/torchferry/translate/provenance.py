@@ -12,16 +12,20 @@ from torchferry.translate import source
 
 STACK = "pkg.torch.onnx.stack_trace"
 NOWHERE = Location()
+BORROWINGS = 4  # how far a line is passed on: sizes are computed in chains of a few nodes
 
 
 def provenance(model: ir.Model, prefix: str) -> dict[str, Location]:
     """Return where each node and each value of the graph comes from; those without a line borrow a neighbour's."""
     found = {node: _place(node, prefix) for node in ir.traversal.RecursiveGraphIterator(model.graph)}
+    for _ in range(BORROWINGS):
+        lost = [node for node, place in found.items() if place.line is None]
+        for node in lost:
+            near = next((found[other] for other in _neighbours(node) if found.get(other, NOWHERE).line), None)
+            if near is not None:
+                found[node] = replace(near, op=found[node].op or near.op)
     places: dict[str, Location] = {}
     for node, place in found.items():
-        if place.line is None:
-            near = next((found[other] for other in _neighbours(node) if found.get(other, NOWHERE).line), place)
-            place = replace(near, op=place.op or near.op)
         named = replace(place, onnx_node=node.name)
         places[str(node.name)] = named
         places.update({str(value.name): named for value in node.outputs if value.name})

@@ -44,8 +44,8 @@ def first_dtype(node: Any) -> str:
 @lru_cache(maxsize=4096)
 def user_frame(stack: str) -> tuple[str | None, int | None]:
     """Return file and line of the last frame that is the user's; of the last in an installed package if there is none."""
-    frames = [(file, int(line)) for file, line in FRAME.findall(stack) if not _ours(file)]
-    own = [frame for frame in frames if not _installed(frame[0])]
+    frames: list[tuple[str | None, int | None]] = [(file, int(line)) for file, line in FRAME.findall(stack) if not _ours(file)]
+    own = [frame for frame in frames if not _installed(frame[0] or "")]
     return (own or frames or [(None, None)])[-1]
 
 
@@ -63,7 +63,7 @@ def strip(name: str, prefix: str = FLAT) -> str:
 
 
 def _ours(file: str) -> bool:
-    return file.startswith("<") or (any(file.startswith(root) for root in _machinery()) and EXAMPLES not in file)
+    return file.startswith(("<", "torch/")) or (any(file.startswith(root) for root in _machinery()) and EXAMPLES not in file)
 
 
 def _installed(file: str) -> bool:

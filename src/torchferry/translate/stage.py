@@ -94,7 +94,7 @@ def _finding(node: Any, prefix: str) -> Finding:
 def _failed(failed: exporter.TranslationFailed, program: Any, prefix: str) -> Step:
     """Return the node on which a translation gave up, with its reason."""
     node = next((n for n in program.graph.nodes if n.name == failed.node), None)
-    findings = ()
+    findings: tuple[Finding, ...] = ()
     if node is not None:
         facts = {"operator": source.operator_name(node), "reason": failed.reason, "dtype": source.first_dtype(node)}
         findings = (Finding("operator-refused", source.location(node, prefix), facts),)

@@ -7,9 +7,10 @@ from typing import Any
 
 from torchferry.records import Case, Finding
 from torchferry.verify.behaviour import behaviour
-from torchferry.verify.judge import Bench, Judged
+from torchferry.verify.judge import Bench, Judged, swallows_nan
 from torchferry.verify.layers import blame_runtime
 from torchferry.verify.locate import locate
+from torchferry.verify.nature import takes_maximum
 from torchferry.verify.oracle import Character
 from torchferry.verify.shrink import shrink
 from torchferry.verify.source import text
@@ -19,17 +20,14 @@ from torchferry.verify.tape import Tape
 def findings(case: Case, bench: Bench, judged: Sequence[Judged], habits: Character, tape: Tape) -> tuple[Finding, ...]:
     """Return what the trials showed, and how the model behaves when called again."""
     found = [*behaviour(bench, habits, tape)]
-    if not any(j.trial.outcome not in ("eager-refused", "file-refused") for j in judged):
-        refusals = [f"{j.trial.name}: {j.trial.note}" for j in judged if j.trial.outcome == "eager-refused"]
-        found.append(Finding("nothing-compared", None, {"tried": len(judged), "refusals": refusals[:4]}))
     wrong = [j for j in judged if j.trial.outcome in ("differ", "file-refused")]
     for failing in _one_of_each(wrong, bench):
-        found.append(_culprit(case, bench, failing, judged))
+        found.append(_culprit(case, bench, failing, judged, tape))
     for outcome, kind in (("padding-only", "padding-only"), ("tie-order", "tie-order")):
         first = min((j for j in judged if j.trial.outcome == outcome), key=lambda j: j.strange, default=None)
         if first is not None:
             found.append(_tie(bench, first) if kind == "tie-order" else Finding(kind, None, facts_of(first, bench)))
-    strange = next((j for j in judged if j.strange and j.trial.outcome == "agree"), None)
+    strange = next((j for j in judged if j.trial.outcome == "beyond-range"), None)
     if strange is not None:
         found.append(Finding("differs-beyond-range", None, facts_of(strange, bench)))
     return tuple(found)
@@ -52,7 +50,7 @@ def _weight(failing: Judged) -> tuple[int, int, int]:
     return plain, len(failing.plan.sizes), sum(failing.trial.sizes.values())
 
 
-def _culprit(case: Case, bench: Bench, failing: Judged, judged: Sequence[Judged]) -> Finding:
+def _culprit(case: Case, bench: Bench, failing: Judged, judged: Sequence[Judged], tape: Tape) -> Finding:
     failing = shrink(bench, failing)
     facts = facts_of(failing, bench)
     facts["failing"] = [j.trial.name for j in judged if j.trial.outcome in ("differ", "file-refused")][:8]
@@ -62,6 +60,8 @@ def _culprit(case: Case, bench: Bench, failing: Judged, judged: Sequence[Judged]
         return Finding("wrong-only-when-optimised-by-onnxruntime", blamed.location, facts)
     if facts["what"] == "count":  # another model's file: there is no place to look for
         return Finding("output-differs", None, facts)
+    if failing.plan.values == "nan" and not refused and swallows_nan(bench, failing.want, failing.got):
+        return Finding("nan-swallowed", next((n.location for n in tape.notes if takes_maximum(n)), None), facts)
     captured = case.value("capture")
     culprit = locate(bench, failing, captured.guards if captured else ())
     if culprit is None:

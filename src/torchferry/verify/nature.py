@@ -41,6 +41,7 @@ class Nature:
     sorting: Note | None  # the first op that picks among equals
     sorts_last: bool  # and that op's answer is the model's
     attends: bool  # it has an attention kernel, which makes something of infinities in its own way
+    maximises: bool  # it takes maxima or minima, which pass NaN on in torch and pass over it in onnxruntime
     random: tuple[bool, ...]  # which outputs are drawn anew at every call
     roles: Mapping[str, str] = field(default_factory=dict)
 
@@ -50,8 +51,14 @@ def nature(module: torch.nn.Module, notes: Sequence[Note], random: tuple[bool, .
     learned = any(p.numel() > 0 for p in module.parameters())
     exact = all(n.location.op in _EXACT for n in notes)
     rounds = any(word in n.op for n in notes for word in _STEPS)
+    maximises = any(takes_maximum(n) for n in notes)
     attends = any("attention" in n.op for n in notes)
-    return Nature(learned, exact, rounds, sorts(notes), _sorts_last(notes), attends, random, roles)
+    return Nature(learned, exact, rounds, sorts(notes), _sorts_last(notes), attends, maximises, random, roles)
+
+
+def takes_maximum(note: Note) -> bool:
+    """Return whether an op gives the largest or smallest of several numbers."""
+    return note.location.op in ("amax", "amin", "max", "min") or "max_pool" in note.op
 
 
 def _sorts_last(notes: Sequence[Note]) -> bool:

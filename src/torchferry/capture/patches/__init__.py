@@ -14,11 +14,11 @@ from torchferry.capture.patches import (
     dynamo_cache,
     export_flags,
     guard_origins,
+    hashable_sizes,
     host_random,
     numbers,
     sized_functions,
     slices,
-    tensors_of_sizes,
 )
 from torchferry.records import Finding
 
@@ -28,9 +28,9 @@ Patch = Callable[[Any], AbstractContextManager[Any]]
 ALL: dict[str, Patch] = {
     "guard-origins": guard_origins.patch,
     "numbers": numbers.patch,
-    "tensors-of-sizes": tensors_of_sizes.patch,
     "sized-functions": sized_functions.patch,
     "slices": slices.patch,
+    "hashable-sizes": hashable_sizes.patch,
     "dynamo-cache": dynamo_cache.patch,
     "distributions": distributions.patch,
 }

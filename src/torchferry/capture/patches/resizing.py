@@ -14,7 +14,7 @@ from torch.nn import functional
 _LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2, "nearest": None, "nearest-exact": None}
 
 
-def interpolate(  # noqa: PLR0917  the signature is torch's
+def interpolate(
     input: torch.Tensor,
     size: Any = None,
     scale_factor: Any = None,

@@ -9,9 +9,9 @@ import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from torchferry.capture.patches import resizing
+from torchferry.capture.patches import resizing, tensors_of_sizes
 
-_SYMBOLS = (torch.SymInt, torch.SymFloat)
+_SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 class SizedFunctions(TorchFunctionMode):
@@ -19,8 +19,10 @@ class SizedFunctions(TorchFunctionMode):
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if torch.compiler.is_dynamo_compiling():  # inside torch.cond and its like dynamo reads this: keep it short
+            return func(*args, **kwargs)
         spelled = _SPELLED.get(func)
-        if spelled is not None and not torch.compiler.is_dynamo_compiling() and _symbolic((args, kwargs)):
+        if spelled is not None and _symbolic((args, kwargs)):
             return spelled(*args, **kwargs)
         return func(*args, **kwargs)
 
@@ -77,6 +79,8 @@ def _window(a: float, b: float) -> Callable[..., torch.Tensor]:
 
 
 _SPELLED: dict[Any, Callable[..., Any]] = {
+    torch.tensor: tensors_of_sizes.stacked,
+    torch.as_tensor: tensors_of_sizes.stacked,
     torch.linspace: _linspace,
     torch.logspace: _logspace,
     functional.one_hot: _one_hot,

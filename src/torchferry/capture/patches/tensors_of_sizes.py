@@ -2,39 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
-
-_SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
-class StackedSizes(TorchFunctionMode):
-    """Makes tensors of symbolic numbers by stacking them."""
-
-    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if (
-            func in (torch.tensor, torch.as_tensor)
-            and not torch.compiler.is_dynamo_compiling()
-            and args
-            and _has_symbols(args[0])
-        ):
-            return _stacked(args[0], kwargs.get("dtype") or _dtype(args[0]))
-        return func(*args, **kwargs)
-
-
-def patch(module: Any) -> StackedSizes:
-    """Return a context in which tensors made of symbolic numbers are stacked from them."""
-    return StackedSizes()
-
-
-def _has_symbols(data: Any) -> bool:
-    if isinstance(data, list | tuple | torch.Size):
-        return any(_has_symbols(item) for item in data)
-    return isinstance(data, _SYMBOLS)
+def stacked(data: Any, *, dtype: torch.dtype | None = None, **where: Any) -> torch.Tensor:
+    """Return what torch.tensor returns, the symbolic numbers in it being computed in the graph."""
+    return _stacked(data, dtype or _dtype(data))
 
 
 def _dtype(data: Any) -> torch.dtype:

@@ -14,6 +14,7 @@ from torch import nn
 
 from torchferry.capture.prepare import baked, dense, encoder, flex, gradients, precision, quantised, recurrent, script
 from torchferry.capture.prepare.survey import survey
+from torchferry.capture.prepare.tree import own
 from torchferry.records import Edit, Facts
 
 __all__ = ["PREFIX", "apply", "revise", "survey"]
@@ -31,11 +32,14 @@ PROGRAMS: dict[str, Callable[[Any, Facts], Any]] = {"float32-kernels": precision
 
 
 def apply(module: nn.Module, args: tuple[Any, ...], edits: Iterable[Edit]) -> nn.Module:
-    """Return the module with the named transforms made; it is the caller's own copy and is changed in place.
+    """Return the module with the named transforms made; the one that is given stays as it is.
 
     Recurrent layers are always written as the ONNX operators that they are: no other form of them takes any length.
     """
     named = {edit.name.removeprefix(PREFIX): edit.params for edit in edits}
+    if not named and not recurrent.is_needed(module):
+        return module
+    module = own(module)
     if recurrent.is_needed(module):
         module = recurrent.prepare(module)
     for name, params in named.items():

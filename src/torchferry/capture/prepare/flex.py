@@ -53,7 +53,7 @@ def _replace(owner: nn.Module, node: fx.Node) -> None:
         score = _on_proxies(parts[0], traced[3 : 3 + len(score_buffers)])
         mask = _on_proxies(parts[1], traced[3 + len(score_buffers) :])
         groups = query.meta["val"].shape[1] // key.meta["val"].shape[1]  # type: ignore[union-attr]
-        found = _attention(tracer, tuple(traced[:3]), score, mask, float(scale), groups)  # type: ignore[arg-type]
+        found = _attention(tracer, tuple(traced[:3]), (score, mask), scale=float(scale), groups=groups)  # type: ignore[arg-type]
         results = [f.node for f in found]
     for user in list(node.users):
         if user.target is operator.getitem:
@@ -68,10 +68,10 @@ def _on_proxies(part: Any, buffers: list[Any]) -> Callable[..., Any]:
 
 
 def _attention(
-    tracer: Any, inputs: tuple[Any, ...], score_mod: Callable[..., Any], mask_mod: Callable[..., Any], scale: float, groups: int
+    tracer: Any, inputs: tuple[Any, ...], mods: tuple[Callable[..., Any], ...], *, scale: float, groups: int
 ) -> tuple[Any, Any, Any]:
     """Return attention, and the logarithm of its sums and its largest scores in base 2, as torch's own reference has them."""
-    query, key, value = inputs
+    (query, key, value), (score_mod, mask_mod) = inputs, mods
     if groups != 1:
         key, value = (torch.repeat_interleave(t, groups, dim=1) for t in (key, value))
     scores = torch.matmul(query, torch.transpose(key, -2, -1)).float() * scale

@@ -16,8 +16,10 @@ def prepare(module: nn.Module, args: tuple[Any, ...], params: Facts) -> nn.Modul
     from torch._decomp import core_aten_decompositions
     from torch.fx.experimental.proxy_tensor import make_fx
 
-    for parameter in module.parameters():
-        parameter.requires_grad_(False)  # forward differentiates by its inputs; weights are constants
+    for part in module.modules():
+        for name, parameter in part._parameters.items():
+            if parameter is not None:  # forward differentiates by its inputs; weights are constants
+                part._parameters[name] = nn.Parameter(parameter.detach(), requires_grad=False)
 
     def compute(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         with torch.enable_grad():

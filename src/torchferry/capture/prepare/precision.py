@@ -17,13 +17,46 @@ from torchferry.records import Facts
 
 # these move numbers about without computing any; the runtime has them for every dtype
 _MOVES = frozenset(
-    ["view", "reshape", "transpose", "permute", "t", "unsqueeze", "squeeze", "slice", "select", "detach", "alias", "clone", "contiguous", "embedding", "flatten", "chunk", "split", "split_with_sizes", "cat", "dropout", "_to_copy", "to", "type_as", "lift_fresh_copy", "lift_fresh", "unbind", "_assert_tensor_metadata", "item", "_local_scalar_dense"]
+    [
+        *("view", "reshape", "transpose", "permute", "t", "unsqueeze", "squeeze", "slice", "select", "flatten", "unbind"),
+        *("chunk", "split", "split_with_sizes", "cat", "embedding", "detach", "alias", "clone", "contiguous", "dropout"),
+        *("_to_copy", "to", "type_as", "lift_fresh", "lift_fresh_copy", "item", "_local_scalar_dense", "_assert_tensor_metadata"),
+    ]
 )
 
 
 # the runtime has float64 kernels for sums, products and matrix products; names with these words in them it has not
 _NO_DOUBLE = (
-    ["conv", "pool", "upsample", "norm", "lstm", "gru", "rnn", "gelu", "silu", "softplus", "mish", "hardswish", "elu", "prelu", "grid_sampler", "interpolate", "erf", "stft", "bucketize", "hardsigmoid", "hardtanh", "glu", "selu", "celu", "softsign", "logsigmoid", "resize", "nonzero", "topk", "cumsum", "roll"]
+    *(
+        "conv",
+        "pool",
+        "upsample",
+        "interpolate",
+        "grid_sampler",
+        "norm",
+        "lstm",
+        "gru",
+        "rnn",
+        "erf",
+        "stft",
+        "bucketize",
+        "topk",
+    ),
+    *(
+        "gelu",
+        "silu",
+        "softplus",
+        "mish",
+        "hardswish",
+        "hardsigmoid",
+        "hardtanh",
+        "elu",
+        "prelu",
+        "glu",
+        "softsign",
+        "logsigmoid",
+    ),
+    *("cumsum", "roll", "nonzero"),
 )
 
 

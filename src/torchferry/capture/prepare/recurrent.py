@@ -57,25 +57,15 @@ def _forward(self: Any, input: Any, hx: Any = None) -> Any:
     return output, _shaped(self, last)
 
 
-def of_flat(
-    name: str,
-    x: Tensor,
-    states: Any,
-    weights: list[Tensor],
-    bias: bool,
-    layers: int,
-    dropout: float,
-    train: bool,
-    both: bool,
-    batch_first: bool,
-) -> tuple[Tensor, ...]:
+def of_flat(name: str, x: Tensor, states: Any, weights: list[Tensor], *settings: Any) -> tuple[Tensor, ...]:
     """Return aten's own recurrent function of a padded batch, whose weights come as a flat list."""
+    bias, layers, _dropout, _train, both, batch_first = settings
     sides, each = ("", "_reverse") if both else ("",), len(weights) // (layers * (2 if both else 1))
     parts = ["weight_ih", "weight_hh"] + (["bias_ih", "bias_hh"] if bias else []) + (["weight_hr"] if each in (3, 5) else [])
     names = [f"{part}_l{layer}{side}" for layer in range(layers) for side in sides for part in parts]
     hidden = weights[0].shape[0] // len(_GATES[BY_NAME[name]])
-    settings = {"mode": BY_NAME[name], "num_layers": layers, "bidirectional": both, "hidden_size": hidden}
-    layer = SimpleNamespace(**settings, **dict(zip(names, weights, strict=True)))
+    shape = {"mode": BY_NAME[name], "num_layers": layers, "bidirectional": both, "hidden_size": hidden}
+    layer = SimpleNamespace(**shape, **dict(zip(names, weights, strict=True)))
     given = tuple(states) if name == "lstm" else (states,)
     output, last = _layers(layer, x.transpose(0, 1) if batch_first else x, None, given)
     return (output.transpose(0, 1) if batch_first else output, *last)
@@ -98,7 +88,7 @@ def _layers(rnn: Any, x: Tensor, lengths: Tensor | None, states: tuple[Tensor, .
         for n, side in enumerate(sides):
             at = layer * len(sides) + n
             start = None if states is None else tuple(s[at] for s in states)
-            output, end = _direction(rnn, x, lengths, start, f"l{layer}{side}", bool(side))
+            output, end = _direction(rnn, x, lengths, start, name=f"l{layer}{side}")
             outputs.append(output)
             ends.append(end)
         x = torch.cat(outputs, -1) if len(outputs) > 1 else outputs[0]
@@ -106,28 +96,30 @@ def _layers(rnn: Any, x: Tensor, lengths: Tensor | None, states: tuple[Tensor, .
 
 
 def _direction(
-    rnn: Any, x: Tensor, lengths: Tensor | None, start: tuple[Tensor, ...] | None, name: str, reverse: bool
+    rnn: Any, x: Tensor, lengths: Tensor | None, start: tuple[Tensor, ...] | None, *, name: str
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Return one direction of one layer: its outputs and its last states."""
-    dtype = x.dtype
+    dtype, reverse = x.dtype, name.endswith("_reverse")
     get: dict[str, Any] = {
         part: getattr(rnn, f"{part}_{name}", None) for part in ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
     }
     w, r, project = (get[part] for part in ("weight_ih", "weight_hh", "weight_hr"))
     if project is not None:
         if start is not None:
-            x, w = _with_start(x, w, r, start[0], lengths, reverse)
+            x, w = _with_start(x, (w, r), start[0], lengths, reverse=reverse)
             start = (start[0].new_zeros(start[0].shape[0], rnn.hidden_size), start[1])
         r = r @ project  # the projected state is this product of the whole one, and so are the gates that see it
     biases = (get["bias_ih"], get["bias_hh"])
-    found = _operator(rnn, x.float(), lengths, start, (w.float(), r.float()), biases, reverse)
+    found = _operator(rnn, x.float(), lengths, start, weights=(w.float(), r.float(), *biases), reverse=reverse)
     output, last = found[0].to(dtype), tuple(s.to(dtype) for s in found[1])
     if project is not None:
         output, last = output @ project.T, (last[0] @ project.T, *last[1:])
     return output, last
 
 
-def _with_start(x: Tensor, w: Tensor, r: Tensor, start: Tensor, lengths: Tensor | None, reverse: bool) -> tuple[Tensor, Tensor]:
+def _with_start(
+    x: Tensor, weights: tuple[Tensor, Tensor], start: Tensor, lengths: Tensor | None, *, reverse: bool
+) -> tuple[Tensor, Tensor]:
     """Return input and weight widened by the initial state, seen at the first step alone.
 
     The operator knows the state before projection only, of which many give the same projected one.
@@ -135,21 +127,15 @@ def _with_start(x: Tensor, w: Tensor, r: Tensor, start: Tensor, lengths: Tensor 
     time = torch.arange(x.shape[0], device=x.device).unsqueeze(1)
     first = torch.zeros_like(time) if not reverse else (x.shape[0] - 1 if lengths is None else lengths.unsqueeze(0) - 1)
     seen = (time == first).to(x.dtype).expand(x.shape[0], x.shape[1]).unsqueeze(-1) * start.unsqueeze(0)
-    return torch.cat([x, seen], -1), torch.cat([w, r], 1)
+    return torch.cat([x, seen], -1), torch.cat(weights, 1)
 
 
 def _operator(
-    rnn: Any,
-    x: Tensor,
-    lengths: Tensor | None,
-    start: tuple[Tensor, ...] | None,
-    weights: tuple[Tensor, Tensor],
-    biases: Any,
-    reverse: bool,
+    rnn: Any, x: Tensor, lengths: Tensor | None, start: tuple[Tensor, ...] | None, *, weights: tuple[Any, ...], reverse: bool
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     order, hidden = _GATES[rnn.mode], rnn.hidden_size
-    w, r = (_gates(weight, order).unsqueeze(0) for weight in weights)
-    b = None if biases[0] is None else torch.cat([_gates(bias.float(), order) for bias in biases]).unsqueeze(0)
+    w, r = (_gates(weight, order).unsqueeze(0) for weight in weights[:2])
+    b = None if weights[2] is None else torch.cat([_gates(bias.float(), order) for bias in weights[2:]]).unsqueeze(0)
     states = [None] * (2 if rnn.mode == "LSTM" else 1) if start is None else [s.float().unsqueeze(0) for s in start]
     attributes: dict[str, Any] = {"hidden_size": hidden, "direction": "reverse" if reverse else "forward"}
     if rnn.mode == "GRU":

@@ -169,7 +169,7 @@ def _used_as_tensors(function: FunctionNode, place: Place, lists: list[str]) -> 
     return rest
 
 
-def _emit(  # noqa: PLR0917  the parts of one statement
+def _emit(
     line: int,
     steps: _Steps,
     body: list[ast.stmt],

@@ -11,7 +11,7 @@ from types import CodeType
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class CannotRewrite(Exception):  # noqa: N818  no error: another rewrite is tried
+class CannotRewrite(Exception):
     """The code at this place is not of a shape that this rewrite can take; the text says why."""
 
 

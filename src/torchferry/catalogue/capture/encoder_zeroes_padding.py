@@ -36,7 +36,7 @@ class EncoderZeroesPadding(Rule):
         if any(t.outcome in ("differ", "padding-only") for t in verified.trials):
             yield Diagnosis(
                 self.code,
-                f"{clues.listed(found)}: nn.TransformerEncoder (`src_key_padding_mask`) puts zeros at padded positions in eager, not in a capture",
+                f"{clues.listed(found)}: nn.TransformerEncoder zeroes padded positions in eager, and not in a capture",
                 "construct it with `enable_nested_tensor=False`, or leave padded positions out of what follows, such as a mean",
                 clues.first(found),
                 severity="error" if verified.failed else "warning",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Finding, Job, Safety
 
 
 class TypeNotTakenByOperator(FindingRule):
@@ -36,13 +36,19 @@ class TypeNotTakenByOperator(FindingRule):
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
         facts = finding.facts
-        if facts["to"] is not None and finding.location is not None:
-            params = {"node": finding.location.onnx_node, "values": [facts["value"]], "to": facts["to"]}
-            yield (
-                f"cast `{facts['value']}` to {facts['to']}",
-                Edit("check", "cast-operands", params),
-                "safe" if facts["lossless"] else "unsafe",
-            )
+        if facts["to"] is None or finding.location is None:
+            return
+        node, safety = finding.location.onnx_node, _safety(facts["lossless"])
+        if facts["back"]:
+            entry = {"node": node, "from": facts["type"], "to": facts["to"], "inputs": [facts["value"]]}
+            yield f"compute it in {facts['to']}", Edit("check", "cast-around", {"nodes": [entry]}), safety
+        else:
+            params = {"node": node, "values": [facts["value"]], "to": facts["to"]}
+            yield f"cast `{facts['value']}` to {facts['to']}", Edit("check", "cast-operands", params), safety
+
+
+def _safety(lossless: bool) -> Safety:
+    return "safe" if lossless else "unsafe"
 
 
 def bad() -> Job:

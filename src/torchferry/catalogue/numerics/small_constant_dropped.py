@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue.numerics.wording import diagnosis, output
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job
+from torchferry.records import Case, Diagnosis, Edit, Job, Repair
 
 
 class SmallConstantDropped(Rule):
@@ -33,6 +33,10 @@ class SmallConstantDropped(Rule):
                     f"the constant in `{facts['code']}` is missing from the file: {output(facts)} is wrong, {facts['words']}",
                     "export with `torchferry.export`, with `optimize=False`, or use a larger epsilon",
                 )
+
+    def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
+        if case.job.onnx is None:  # in a file from elsewhere the constant is gone for good
+            yield Repair(self.code, "leave the exporter's optimiser off", Edit("translate", "optimiser-off"))
 
 
 def bad() -> Job:

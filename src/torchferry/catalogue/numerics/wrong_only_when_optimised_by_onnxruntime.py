@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue.numerics.wording import diagnosis, output
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job
+from torchferry.records import Case, Diagnosis, Edit, Job, Repair
 
 
 class WrongOnlyWhenOptimisedByOnnxruntime(Rule):
@@ -19,6 +19,10 @@ class WrongOnlyWhenOptimisedByOnnxruntime(Rule):
     ## Do instead
     Create the session with `disabled_optimizers=[...]` and the name given, or write the operation in a way that the rewrite
     does not match, since most users run with the defaults.
+
+    ## Repair safety
+    Safe for `Pad_Fusion`: the `Pad` is written so that the rewrite leaves it alone, and the file is right with the defaults.
+    Any other optimiser can only be switched off in the session, which everybody who runs the file must then do.
     """
 
     code, stage, severity, since = "NUM007", "verify", "error", "0.1"
@@ -36,6 +40,16 @@ class WrongOnlyWhenOptimisedByOnnxruntime(Rule):
                 f"create the session with {how}, or write the operation so that the rewrite does not match",
             )
 
+    def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
+        for finding in case.findings("wrong-only-when-optimised-by-onnxruntime"):
+            names = list(finding.facts["optimisers"])
+            if names == ["Pad_Fusion"]:
+                edit = Edit("translate", "graph-pass", {"name": "guard-pad-before-maxpool"})
+                yield Repair(self.code, "keep onnxruntime from folding the padding into the pooling", edit)
+            elif names:
+                off = Edit("translate", "session", {"disabled": names})
+                yield Repair(self.code, f"switch {', '.join(names)} off", off, "unsafe", "every session must switch it off")
+
 
 def bad() -> Job:
     import tempfile
@@ -44,26 +58,28 @@ def bad() -> Job:
     import torch
 
     class Pool(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.mix = torch.nn.Conv2d(1, 1, 1)
+
         def forward(self, x):
-            return torch.max_pool2d(torch.nn.functional.pad(x, (1, 1, 1, 1)), 3)
+            return torch.max_pool2d(torch.nn.functional.pad(self.mix(x), (1, 1, 1, 1)), 3)
 
     path = Path(tempfile.mkdtemp()) / "pool.onnx"
-    example = (torch.rand(1, 1, 7, 7),)
-    torch.onnx.export(Pool(), example, str(path), dynamo=False, input_names=["x"])
-    return Job(Pool(), example, onnx=path)
+    model, example = Pool().eval(), (torch.randn(1, 1, 7, 7),)
+    torch.onnx.export(model, example, str(path), input_names=["x"], verbose=False)
+    return Job(model, example, onnx=path)
 
 
 def good() -> Job:
-    import tempfile
-    from pathlib import Path
-
     import torch
 
     class Pool(torch.nn.Module):
-        def forward(self, x):
-            return torch.max_pool2d(torch.relu(x), 3, padding=1)
+        def __init__(self):
+            super().__init__()
+            self.mix = torch.nn.Conv2d(1, 1, 1)
 
-    path = Path(tempfile.mkdtemp()) / "pool.onnx"
-    example = (torch.rand(1, 1, 7, 7),)
-    torch.onnx.export(Pool(), example, str(path), dynamo=False, input_names=["x"])
-    return Job(Pool(), example, onnx=path)
+        def forward(self, x):
+            return torch.max_pool2d(torch.relu(self.mix(x)), 3, padding=1)
+
+    return Job(Pool().eval(), (torch.randn(1, 1, 7, 7),))

@@ -33,22 +33,22 @@ class ComplexOperatorWithoutOnnx(Rule):
 
 
 def bad() -> Job:
-    """A hyperbolic tangent of a spectrum."""
+    """A hyperbolic tangent of complex numbers."""
     import torch
 
-    class Spectrum(torch.nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.fft.fft(x).tanh().abs()
+    class Wave(torch.nn.Module):
+        def forward(self, real: torch.Tensor, imaginary: torch.Tensor) -> torch.Tensor:
+            return torch.complex(real, imaginary).tanh().real
 
-    return Job(Spectrum().eval(), (torch.rand(2, 8),))
+    return Job(Wave().eval(), (torch.rand(2, 8), torch.rand(2, 8)))
 
 
 def good() -> Job:
-    """Of its size instead."""
+    """Of the real part alone."""
     import torch
 
-    class Spectrum(torch.nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.fft.fft(x).abs().tanh()
+    class Wave(torch.nn.Module):
+        def forward(self, real: torch.Tensor, imaginary: torch.Tensor) -> torch.Tensor:
+            return torch.complex(real, imaginary).real.tanh() + imaginary
 
-    return Job(Spectrum().eval(), (torch.rand(2, 8),))
+    return Job(Wave().eval(), (torch.rand(2, 8), torch.rand(2, 8)))

@@ -34,22 +34,22 @@ class OpsetCannotExpress(Rule):
 
 
 def bad() -> Job:
-    """GridSample came with opset 16."""
+    """Bitwise operators came with opset 18."""
     import torch
 
-    class Warp(torch.nn.Module):
-        def forward(self, image: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
-            return torch.nn.functional.grid_sample(image, grid, align_corners=False)
+    class Flags(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x & 6
 
-    return Job(Warp().eval(), (torch.rand(1, 2, 4, 4), torch.rand(1, 3, 3, 2)), opset=13)
+    return Job(Flags().eval(), (torch.arange(8),), opset=15)
 
 
 def good() -> Job:
-    """The same, in an opset that has it."""
+    """The same, in an opset that has them."""
     import torch
 
-    class Warp(torch.nn.Module):
-        def forward(self, image: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
-            return torch.nn.functional.grid_sample(image, grid, align_corners=False)
+    class Flags(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x & 6
 
-    return Job(Warp().eval(), (torch.rand(1, 2, 4, 4), torch.rand(1, 3, 3, 2)), opset=16)
+    return Job(Flags().eval(), (torch.arange(8),), opset=18)

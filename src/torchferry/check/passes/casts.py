@@ -66,6 +66,8 @@ def cast_branches(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
 
 def cast_around(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
     """Cast to a type that has a kernel before each node of a list, and back behind it; the rest keeps its types."""
+    if any(find(model, entry["node"]) is None for entry in params["nodes"]):
+        model.CopyFrom(graph.flat(model))  # the node stands in one of the model's own functions
     for entry in params["nodes"]:
         types = infer(model).of  # anew: an earlier entry may have put Casts in front of this node
         place = find(model, entry["node"])

@@ -147,6 +147,15 @@ def _filled(weaver: Weaver, rewrite: Mapping[str, Any]) -> str:
     return weaver.op("Expand", [_number(weaver, rewrite, rewrite["fill"]), _shape(weaver, list(rewrite["sizes"]))])
 
 
+def _repeated(weaver: Weaver, rewrite: Mapping[str, Any]) -> str:
+    """The same along some axes: the first of them, repeated."""
+    axes = list(rewrite["axes"])
+    first = weaver.op(
+        "Slice", [rewrite["value"], weaver.const([0] * len(axes)), weaver.const([1] * len(axes)), weaver.const(axes)]
+    )
+    return weaver.op("Expand", [first, _shape(weaver, list(rewrite["sizes"]))])
+
+
 def _counted(weaver: Weaver, rewrite: Mapping[str, Any]) -> str:
     """first, first + step, ... along one axis."""
     sizes, axis = list(rewrite["sizes"]), int(rewrite["axis"])
@@ -183,7 +192,12 @@ def _number(weaver: Weaver, rewrite: Mapping[str, Any], value: float) -> str:
     return weaver.const(number, dtypes.of_text(f"tensor({rewrite['type']})"))
 
 
-PATTERNS: dict[str, Callable[[Weaver, Mapping[str, Any]], str]] = {"filled": _filled, "counted": _counted, "triangle": _triangle}
+PATTERNS: dict[str, Callable[[Weaver, Mapping[str, Any]], str]] = {
+    "filled": _filled,
+    "repeated": _repeated,
+    "counted": _counted,
+    "triangle": _triangle,
+}
 REWRITES: dict[str, Callable[[onnx.ModelProto, graph.Place, Mapping[str, Any]], None]] = {
     "new-shape": _new_shape,
     "allow-zero": _allow_zero,

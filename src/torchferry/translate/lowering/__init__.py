@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import onnx
 import onnx_ir as ir
-import onnx_ir.passes.common as common
+from onnx_ir.passes import common
 
 from torchferry.translate.draft import Draft
 from torchferry.translate.lowering import elementwise, movement, normalisation, reductions, shapes

@@ -62,7 +62,14 @@ def _or_equal(strict: str) -> Callable[[Draft, int], Values]:
 
     def lowering(draft: Draft, wanted: int) -> Values:
         a, b = draft.old.inputs
-        return [draft("Or", draft(strict, a, b, dtype=ir.DataType.BOOL), draft("Equal", a, b, dtype=ir.DataType.BOOL), dtype=ir.DataType.BOOL)]
+        return [
+            draft(
+                "Or",
+                draft(strict, a, b, dtype=ir.DataType.BOOL),
+                draft("Equal", a, b, dtype=ir.DataType.BOOL),
+                dtype=ir.DataType.BOOL,
+            )
+        ]
 
     return lowering
 

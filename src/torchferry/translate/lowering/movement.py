@@ -33,7 +33,8 @@ def _split(draft: Draft, wanted: int) -> Values:
 def _pad(draft: Draft, wanted: int) -> Values:
     node = draft.old
     value, given, fill, axes = [*node.inputs, None, None, None][:4]
-    assert value is not None and given is not None
+    assert value is not None
+    assert given is not None
     mode = attribute(node, "mode", "constant")
     if mode == "wrap" and wanted < 19:
         return None

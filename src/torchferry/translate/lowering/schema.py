@@ -6,7 +6,15 @@ import onnx
 import onnx_ir as ir
 
 # Schemas that read the same but mean something else before the version named here.
-MEANS_ELSE_BEFORE = {"Softmax": 13, "LogSoftmax": 13, "Hardmax": 13, "Resize": 11, "Upsample": 9, "Scan": 9, "GroupNormalization": 21}
+MEANS_ELSE_BEFORE = {
+    "Softmax": 13,
+    "LogSoftmax": 13,
+    "Hardmax": 13,
+    "Resize": 11,
+    "Upsample": 9,
+    "Scan": 9,
+    "GroupNormalization": 21,
+}
 # ... of which these newer forms are other operators under the old name.
 MEANS_ELSE_FROM = {"GroupNormalization": 21, "GridSample": 20, "DFT": 20}
 
@@ -38,7 +46,9 @@ def fits(node: ir.Node, opset: int, written_for: int) -> bool:
         return False
     if any(required.required and name not in node.attributes for name, required in schema.attributes.items()):
         return False
-    return all(name in schema.attributes or _is_default(node, name, written_for) for name in node.attributes) and _types_fit(node, schema)
+    return all(name in schema.attributes or _is_default(node, name, written_for) for name in node.attributes) and _types_fit(
+        node, schema
+    )
 
 
 def trim(node: ir.Node, opset: int) -> None:

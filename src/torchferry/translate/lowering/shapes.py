@@ -17,7 +17,11 @@ def _shape(draft: Draft, wanted: int) -> Values:
     whole = draft("Shape", draft.old.inputs[0], dtype=INT64)
     start, end = attribute(draft.old, "start", 0), attribute(draft.old, "end", 2**31 - 1)
     bounds = [draft.constant([bound], "int64") for bound in (start, end, 0)]
-    return [draft("Slice", whole, *bounds, dtype=INT64)] if wanted >= 10 else [draft("Slice", whole, starts=[start], ends=[end], dtype=INT64)]
+    return (
+        [draft("Slice", whole, *bounds, dtype=INT64)]
+        if wanted >= 10
+        else [draft("Slice", whole, starts=[start], ends=[end], dtype=INT64)]
+    )
 
 
 def _axes_attribute(op_type: str) -> Callable[[Draft, int], Values]:

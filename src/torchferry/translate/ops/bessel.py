@@ -34,7 +34,9 @@ def _scaled_i0(x: Tensor) -> Tensor:
 def _scaled_i1(x: Tensor) -> Tensor:
     size = x.abs()
     safe = size.clamp_min(8.0)
-    value = torch.where(size <= 8, _chebyshev(size / 2 - 2, cephes.I1_A) * size, _chebyshev(32 / safe - 2, cephes.I1_B) / safe.sqrt())
+    value = torch.where(
+        size <= 8, _chebyshev(size / 2 - 2, cephes.I1_A) * size, _chebyshev(32 / safe - 2, cephes.I1_B) / safe.sqrt()
+    )
     return torch.where(x < 0, -value, value)
 
 

@@ -32,7 +32,7 @@ def _extreme(beats: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., tuple[T
         items = x.movedim(dim, 0)
 
         def body(best: Tensor, where: Tensor, item: Tensor, k: Tensor) -> list[Tensor]:
-            better = beats(item, best) | (item != item) if x.is_floating_point() else beats(item, best)
+            better = beats(item, best) | item.isnan() if x.is_floating_point() else beats(item, best)
             return [torch.where(better, item, best), torch.where(better, k, where)]
 
         start = [items[0].clone(), torch.zeros_like(items[0], dtype=torch.int64)]

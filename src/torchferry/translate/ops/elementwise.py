@@ -110,8 +110,27 @@ def reduce_or_all(reduce: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def prod(self: Any, dim: int, keepdim: bool = False, *, dtype: int = -1) -> Any:
+    """Return the product along an axis; of a single number, that number."""
+    whole = self.dtype is not None and (self.dtype.is_integer() or self.dtype == ir.DataType.BOOL)
+    wanted = ir.DataType(dtype) if dtype != -1 else ir.DataType.INT64 if whole else None
+    x = self if wanted is None or wanted == self.dtype else op.Cast(self, to=wanted)
+    if len(self.shape) == 0:
+        return op.Identity(x)
+    return op.ReduceProd(x, op.Constant(value_ints=[dim]), keepdims=int(keepdim))
+
+
+def squeeze_dims(self: Tensor, dim: Any) -> Tensor:
+    """Return the tensor without those of the named axes that are 1."""
+    x = self
+    for axis in sorted((d % max(self.dim(), 1) for d in dim), reverse=True):
+        x = x.squeeze(axis) if self.dim() else x
+    return x.clone() if x is self else x
+
+
 TRANSLATIONS: dict[Any, Callable[..., Any]] = {
     aten.log_sigmoid.default: log_sigmoid,
+    aten.prod.dim_int: prod,
     aten.amax.default: reduce_or_all(op.ReduceMax),
     aten.amin.default: reduce_or_all(op.ReduceMin),
 }
@@ -124,4 +143,5 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.heaviside.default: heaviside,
     aten.nextafter.default: nextafter,
     aten.aminmax.default: aminmax,
+    aten.squeeze.dims: squeeze_dims,
 }

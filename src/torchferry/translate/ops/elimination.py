@@ -186,7 +186,7 @@ def _order_of(pivots: Tensor, rows: Any) -> Tensor:
 
 def lu_unpack(data: Tensor, pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True) -> tuple[Tensor, ...]:
     """Return P, L and U from packed factors."""
-    rows, columns, short = data.shape[-2], data.shape[-1], _smaller(data)
+    rows, _columns, short = data.shape[-2], data.shape[-1], _smaller(data)
     order = _order_of(pivots, rows)
     p = (order.unsqueeze(-2) == torch.arange(rows).unsqueeze(-1)).to(data.dtype)
     lower = data.narrow(-1, 0, short).tril(-1) + torch.eye(rows, short, dtype=data.dtype)

@@ -24,10 +24,7 @@ def _cubic(x: Tensor) -> Tensor:
 
 def _weights(size: Any, count: Any, scale: float | None, align: bool, reach: int, shape: Callable[[Tensor], Tensor]) -> Tensor:
     """Return the matrix [count, size] that takes one axis to its new size."""
-    if align:
-        step = (size - 1) / (count - 1) if count > 1 else 0.0
-    else:
-        step = size / count if scale is None else 1.0 / scale
+    step = ((size - 1) / (count - 1) if count > 1 else 0.0) if align else size / count if scale is None else 1.0 / scale
     wide = torch.sym_max(step, 1.0)
     support = reach * wide
     centre = (torch.arange(count, dtype=torch.float32) + 0.5).unsqueeze(-1) * step
@@ -41,7 +38,13 @@ def _weights(size: Any, count: Any, scale: float | None, align: bool, reach: int
 def antialiased(reach: int, shape: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
     """Return an anti-aliased resize of images."""
 
-    def function(self: Tensor, output_size: Sequence[int], align_corners: bool, scales_h: float | None = None, scales_w: float | None = None) -> Tensor:
+    def function(
+        self: Tensor,
+        output_size: Sequence[int],
+        align_corners: bool,
+        scales_h: float | None = None,
+        scales_w: float | None = None,
+    ) -> Tensor:
         down = _weights(self.shape[-2], output_size[0], scales_h, align_corners, reach, shape).to(self.dtype)
         across = _weights(self.shape[-1], output_size[1], scales_w, align_corners, reach, shape).to(self.dtype)
         return down.matmul(self.matmul(across.t()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import onnx_ir as ir
 import torch
 from onnxscript import opset18 as op
 from torch import Tensor
@@ -27,6 +28,15 @@ def _broadcast_shape(a: Any, b: Any) -> Any:
     return op.Max(op.Concat(ones, op.Shape(short), axis=0), op.Shape(long))
 
 
+def repeat_interleave(repeats: Any, *, output_size: Any = None) -> Any:
+    """Return each index as often as `repeats` says."""
+    ends = op.CumSum(op.Cast(repeats, to=ir.DataType.INT64), op.Constant(value_int=0))
+    total = op.Squeeze(op.Slice(ends, op.Constant(value_ints=[-1]), op.Constant(value_ints=[2**31 - 1])))
+    place = op.Unsqueeze(op.Range(op.Constant(value_int=0), total, op.Constant(value_int=1)), op.Constant(value_ints=[1]))
+    passed = op.Cast(op.GreaterOrEqual(place, ends), to=ir.DataType.INT64)
+    return op.ReduceSum(passed, op.Constant(value_ints=[1]), keepdims=0)
+
+
 def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """Return how many elements fall into each of equal bins."""
     x = self.reshape(-1)
@@ -42,4 +52,7 @@ def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tens
 
 
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {aten.histc.default: histc}
-TRANSLATIONS: dict[Any, Callable[..., Any]] = {aten.masked_select.default: masked_select}
+TRANSLATIONS: dict[Any, Callable[..., Any]] = {
+    aten.masked_select.default: masked_select,
+    aten.repeat_interleave.Tensor: repeat_interleave,
+}

@@ -147,7 +147,7 @@ TRANSLATIONS: dict[Any, Callable[..., Any]] = {
     operator.le: comparison(op.LessOrEqual),
     operator.eq: comparison(op.Equal),
     operator.ne: comparison(_unequal),
-    operator.not_: lambda a: op.Not(a),
+    operator.not_: op.Not,
     math.trunc: to_whole(_truncated),
     math.floor: to_whole(op.Floor),
     math.ceil: to_whole(op.Ceil),

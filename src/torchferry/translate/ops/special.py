@@ -43,7 +43,18 @@ ZETA = (
     1.8152105401943546773e17,
     -7.1661652561756670113e18,
 )
-ERFCX = (0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.18628806, 0.09678418, 0.37409196, 1.00002368, -1.26551223)
+ERFCX = (
+    0.17087277,
+    -0.82215223,
+    1.48851587,
+    -1.13520398,
+    0.27886807,
+    -0.18628806,
+    0.09678418,
+    0.37409196,
+    1.00002368,
+    -1.26551223,
+)
 
 
 def in_double(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -166,7 +177,9 @@ def _igamma(a: Tensor, x: Tensor) -> Tensor:
     a, x = torch.broadcast_tensors(a, x)
     scale = (a * x.log() - x - _lgamma(a)).exp()
 
-    def step(k: Tensor, total: Tensor, term: Tensor, b: Tensor, c: Tensor, d: Tensor, h: Tensor, a: Tensor, x: Tensor) -> list[Tensor]:
+    def step(
+        k: Tensor, total: Tensor, term: Tensor, b: Tensor, c: Tensor, d: Tensor, h: Tensor, a: Tensor, x: Tensor
+    ) -> list[Tensor]:
         n = (k + 1).to(torch.float64)
         term = term * x / (a + n)
         b = b + 2
@@ -188,8 +201,7 @@ def _igamma(a: Tensor, x: Tensor) -> Tensor:
 
 
 def _igammac(a: Tensor, x: Tensor) -> Tensor:
-    value = 1 - _igamma(a, x)
-    return value
+    return 1 - _igamma(a, x)
 
 
 def _erfcx(x: Tensor) -> Tensor:

@@ -13,7 +13,12 @@ def guard_pad_before_maxpool(model: ir.Model, params: Facts) -> None:
     for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
         given = node.inputs[0] if node.inputs else None
         pad = given.producer() if given is not None else None
-        if node.op_type == "MaxPool" and pad is not None and pad.op_type == "Pad" and attribute(pad, "mode", "constant") == "constant":
+        if (
+            node.op_type == "MaxPool"
+            and pad is not None
+            and pad.op_type == "Pad"
+            and attribute(pad, "mode", "constant") == "constant"
+        ):
             draft = Draft(node)
             apart = draft("Max", given, given, dtype=given.dtype if given is not None else None)
             kept = {name: a.value for name, a in node.attributes.items()}

@@ -13,12 +13,12 @@ from torchferry.capture.prepare.quantised.grid import Quantised
 class Rounded(nn.Module):
     """What a FakeQuantize does once it is trained: round to a grid, as one quantise and one dequantise node where these fit."""
 
-    def __init__(self, scale: Tensor, zero_point: Tensor, low: int, high: int, axis: int | None, nodes: bool) -> None:
+    def __init__(self, scale: Tensor, zero_point: Tensor, span: tuple[int, int], *, axis: int | None, nodes: bool) -> None:
         super().__init__()
         self.register_buffer("scale", scale.detach().to(torch.float32).clone())
         self.register_buffer("zero_point", zero_point.detach().to(torch.float32).clone())
-        self.low, self.high, self.axis = low, high, axis
-        self.stored = {(0, 255): torch.uint8, (-128, 127): torch.int8}.get((low, high)) if nodes else None
+        (self.low, self.high), self.axis = span, axis
+        self.stored = {(0, 255): torch.uint8, (-128, 127): torch.int8}.get(span) if nodes else None
         self.number = (float(scale), int(zero_point)) if scale.numel() == 1 else None
 
     def forward(self, x: Tensor) -> Tensor:
@@ -79,7 +79,8 @@ def replaced(module: nn.Module, params: Any) -> nn.Module | None:
             return nn.Identity()
         axis = module.ch_axis if getattr(module, "is_per_channel", False) else None
         scale, zero_point = module.scale, module.zero_point
-        return Rounded(scale, zero_point, module.quant_min, module.quant_max, axis, params.get("form", "nodes") == "nodes")  # type: ignore[arg-type]
+        span, nodes = (int(module.quant_min), int(module.quant_max)), params.get("form", "nodes") == "nodes"
+        return Rounded(scale, zero_point, span, axis=axis, nodes=nodes)  # type: ignore[arg-type]
     if type(module).__module__.startswith("torch.ao.quantization.observer"):
         return nn.Identity()
     if is_stub(module):

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from torchferry.capture.prepare.quantised import recurrent
@@ -15,8 +15,8 @@ from torchferry.capture.prepare.quantised.arithmetic import as_float, dynamic, r
 from torchferry.capture.prepare.quantised.grid import Quantised, on_grid
 from torchferry.capture.prepare.quantised.unpacked import Unpacked
 
-_CONVOLUTIONS = {3: F.conv1d, 4: F.conv2d, 5: F.conv3d}
-_TRANSPOSED = {3: F.conv_transpose1d, 4: F.conv_transpose2d, 5: F.conv_transpose3d}
+_CONVOLUTIONS = {3: functional.conv1d, 4: functional.conv2d, 5: functional.conv3d}
+_TRANSPOSED = {3: functional.conv_transpose1d, 4: functional.conv_transpose2d, 5: functional.conv_transpose3d}
 # torch fixes the grid of these outputs, whatever comes in
 _FIXED_GRIDS = {"sigmoid": (1 / 256, 0), "tanh": (2 / 256, 128), "hardsigmoid": (1 / 256, 0), "softmax": (1 / 256, 0)}
 
@@ -63,7 +63,7 @@ def _product(
 
 
 def _linear(x: Quantised, packed: Unpacked, scale: Any, zero_point: Any, *, relu: bool = False) -> Quantised:
-    return _product(x, packed, F.linear, (scale, zero_point), relu)
+    return _product(x, packed, functional.linear, (scale, zero_point), relu)
 
 
 def _linear_dynamic(x: Tensor, packed: Unpacked, reduce_range: bool = False, *, relu: bool = False) -> Tensor:
@@ -72,7 +72,7 @@ def _linear_dynamic(x: Tensor, packed: Unpacked, reduce_range: bool = False, *, 
 
 
 def _linear_fp16(x: Tensor, packed: Unpacked, *, relu: bool = False) -> Tensor:
-    value = F.linear(x, packed.values(), packed.bias)
+    value = functional.linear(x, packed.values(), packed.bias)
     return torch.relu(value) if relu else value
 
 
@@ -130,20 +130,19 @@ def _unary(compute: Callable[..., Tensor]) -> Callable[..., Any]:
     return operator
 
 
-def _batch_norm(
-    x: Any, weight: Any, bias: Any, mean: Any, var: Any, eps: float, scale: Any, zero_point: Any, *, relu: bool = False
-) -> Any:
-    value = F.batch_norm(x.value, mean, var, weight, bias, False, 0.0, eps)
+def _batch_norm(x: Any, *rest: Any, relu: bool = False) -> Any:
+    weight, bias, mean, var, eps, scale, zero_point = rest
+    value = functional.batch_norm(x.value, mean, var, weight, bias, False, 0.0, eps)
     return Quantised.computed(torch.relu(value) if relu else value, scale, zero_point, x.dtype)
 
 
 def _embedding(packed: Unpacked, indices: Tensor, *rest: Any, **named: Any) -> Tensor:
-    return F.embedding(indices, packed.values())
+    return functional.embedding(indices, packed.values())
 
 
 def _embedding_bag(packed: Unpacked, indices: Tensor, offsets: Any = None, *rest: Any, **named: Any) -> Tensor:
     weights = named.get("per_sample_weights") or (rest[3] if len(rest) > 3 else None)
-    return F.embedding_bag(
+    return functional.embedding_bag(
         indices,
         packed.values(),
         offsets,
@@ -189,22 +188,24 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "mul_scalar_relu": _scalar(torch.mul, relu=True),
     "cat": _cat,
     "cat_relu": _relu(_cat),
-    "relu6": lambda x, inplace=False: x.like(F.relu6(x.value)),
-    "hardswish": _unary(F.hardswish),
-    "elu": lambda x, scale, zero_point, alpha=1.0, *rest: Quantised.computed(F.elu(x.value, alpha), scale, zero_point, x.dtype),
+    "relu6": lambda x, inplace=False: x.like(functional.relu6(x.value)),
+    "hardswish": _unary(functional.hardswish),
+    "elu": lambda x, scale, zero_point, alpha=1.0, *rest: Quantised.computed(
+        functional.elu(x.value, alpha), scale, zero_point, x.dtype
+    ),
     "leaky_relu": lambda x, slope, inplace, scale, zero_point: Quantised.computed(
-        F.leaky_relu(x.value, slope), scale, zero_point, x.dtype
+        functional.leaky_relu(x.value, slope), scale, zero_point, x.dtype
     ),
     "sigmoid": _unary(torch.sigmoid),
     "softmax": _unary(torch.softmax),
     "layer_norm": lambda x, shape, w, b, eps, scale, zero: Quantised.computed(
-        F.layer_norm(x.value, shape, w, b, eps), scale, zero, x.dtype
+        functional.layer_norm(x.value, shape, w, b, eps), scale, zero, x.dtype
     ),
     "group_norm": lambda x, groups, w, b, eps, scale, zero: Quantised.computed(
-        F.group_norm(x.value, groups, w, b, eps), scale, zero, x.dtype
+        functional.group_norm(x.value, groups, w, b, eps), scale, zero, x.dtype
     ),
     "instance_norm": lambda x, w, b, eps, scale, zero: Quantised.computed(
-        F.instance_norm(x.value, None, None, w, b, eps=eps), scale, zero, x.dtype
+        functional.instance_norm(x.value, None, None, w, b, eps=eps), scale, zero, x.dtype
     ),
     **{f"batch_norm{n}": _batch_norm for n in ("", "1d", "2d", "3d")},
     **{f"batch_norm{n}_relu": _relu(_batch_norm) for n in ("", "1d", "2d", "3d")},

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+from torch.nn import functional
 
 from torchferry.capture.prepare.quantised.arithmetic import dynamic
 from torchferry.capture.prepare.quantised.unpacked import Cell, Unpacked
@@ -19,9 +19,9 @@ Step = Callable[[Tensor, Tensor, State], State]
 def linear(x: Tensor, packed: Unpacked, reduce_range: bool) -> Tensor:
     """Return `linear_dynamic`: activations rounded to 7 or 8 bits by their own range, the product of integers scaled back."""
     if packed.scale is None:
-        return F.linear(x, packed.values(), packed.bias)
+        return functional.linear(x, packed.values(), packed.bias)
     whole, step = dynamic(x, reduce_range)
-    product = F.linear(whole, packed.whole()) * (step * packed.channels(1))
+    product = functional.linear(whole, packed.whole()) * (step * packed.channels(1))
     return product if packed.bias is None else product + packed.bias
 
 
@@ -37,36 +37,14 @@ def _gru_step(gates: Tensor, hidden: Tensor, state: State) -> State:
     return ((state[0] - new) * keep + new,)
 
 
-def lstm(
-    x: Tensor,
-    hx: State,
-    cells: list[Cell],
-    bias: bool,
-    layers: int,
-    dropout: float,
-    train: bool,
-    both: bool,
-    batch_first: bool,
-    **rest: Any,
-) -> State:
+def lstm(x: Tensor, hx: State, cells: list[Cell], *settings: Any, **rest: Any) -> State:
     """Return outputs and the last states of a quantised LSTM over a padded batch."""
-    return _layers(_lstm_step, x, tuple(hx), cells, layers, both, batch_first)
+    return _layers(_lstm_step, x, tuple(hx), cells, settings)
 
 
-def gru(
-    x: Tensor,
-    hx: Tensor,
-    cells: list[Cell],
-    bias: bool,
-    layers: int,
-    dropout: float,
-    train: bool,
-    both: bool,
-    batch_first: bool,
-    **rest: Any,
-) -> State:
+def gru(x: Tensor, hx: Tensor, cells: list[Cell], *settings: Any, **rest: Any) -> State:
     """Return outputs and the last state of a quantised GRU over a padded batch."""
-    return _layers(_gru_step, x, (hx,), cells, layers, both, batch_first)
+    return _layers(_gru_step, x, (hx,), cells, settings)
 
 
 def lstm_cell(x: Tensor, hx: State, ih: Unpacked, hh: Unpacked, *biases: Any) -> State:
@@ -89,7 +67,9 @@ def relu_cell(x: Tensor, hx: Tensor, ih: Unpacked, hh: Unpacked, *biases: Any) -
     return torch.relu(linear(x, ih, True) + linear(hx, hh, True))
 
 
-def _layers(step: Step, x: Tensor, states: State, cells: list[Cell], layers: int, both: bool, batch_first: bool) -> State:
+def _layers(step: Step, x: Tensor, states: State, cells: list[Cell], settings: tuple[Any, ...]) -> State:
+    """Return outputs and last states; the settings are those of torch's functions, in their order."""
+    _bias, layers, _dropout, _train, both, batch_first = settings
     x = x.transpose(0, 1) if batch_first else x
     last: list[State] = []
     for layer in range(layers):

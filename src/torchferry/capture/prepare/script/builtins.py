@@ -45,27 +45,67 @@ def _numbers(value: Any) -> Any:
     return value.item() if isinstance(value, torch.Tensor) else value
 
 
-BUILTINS: dict[str, Callable[..., Any]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "floordiv": operator.floordiv,
-    "remainder": operator.mod, "mod": operator.mod, "fmod": math.fmod, "neg": operator.neg, "pow": operator.pow,
-    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
-    "__and__": operator.and_, "__or__": operator.or_, "__xor__": operator.xor, "__not__": operator.not_,
-    "__is__": operator.is_, "__isnot__": operator.is_not, "__getitem__": operator.getitem, "__contains__": operator.contains,
-    "__lshift__": operator.lshift, "__rshift__": operator.rshift, "len": len, "append": _append, "slice": _slice,
-    "_set_item": _set_item, "Delete": lambda d, k: d.pop(k), "pop": lambda items, k=-1: items.pop(k),
-    "insert": lambda items, k, v: items.insert(k, v), "extend": lambda items, more: items.extend(more), "clear": lambda items: items.clear(),
-    "reverse": lambda items: items.reverse(), "copy": lambda items: items.copy(), "list": list, "dict": dict, "keys": lambda d: list(d),
-    "values": lambda d: list(d.values()), "items": lambda d: list(d.items()), "get": lambda d, k, other=None: d.get(k, other),
-    "format": lambda text, *values: text.format(*values), "str": str, "join": lambda text, items: text.join(items),
-    "Int": lambda v: int(v) if isinstance(v, str | float | bool) else _numbers(v), "Float": lambda v: float(v) if isinstance(v, str | int) else _numbers(v),
-    "ScalarImplicit": _numbers, "IntImplicit": _numbers, "FloatImplicit": _numbers, "item": _numbers,
+_OF_NUMBERS: dict[str, Callable[..., Any]] = {
+    **{
+        name: getattr(operator, name)
+        for name in ("add", "sub", "mul", "floordiv", "mod", "neg", "pow", "eq", "ne", "lt", "le", "gt", "ge")
+    },
+    **{
+        name: getattr(math, name)
+        for name in ("ceil", "floor", "sqrt", "log", "exp", "sin", "cos", "tanh", "log2", "log10", "fmod")
+    },
+    "div": operator.truediv,
+    "remainder": operator.mod,
+    "__and__": operator.and_,
+    "__or__": operator.or_,
+    "__xor__": operator.xor,
+    "__not__": operator.not_,
+    "__is__": operator.is_,
+    "__isnot__": operator.is_not,
+    "__lshift__": operator.lshift,
+    "__rshift__": operator.rshift,
+    "round": round,
+    "abs": abs,
+    "max": max,
+    "min": min,
+    "Int": lambda v: int(v) if isinstance(v, str | float | bool) else _numbers(v),
+    "Float": lambda v: float(v) if isinstance(v, str | int) else _numbers(v),
     "Bool": lambda v: v if isinstance(v, torch.Tensor) else bool(v),
-    "ceil": math.ceil, "floor": math.floor, "round": round, "sqrt": math.sqrt, "log": math.log, "exp": math.exp, "abs": abs,
-    "sin": math.sin, "cos": math.cos, "tanh": math.tanh, "log2": math.log2, "log10": math.log10, "sorted": sorted, "sum": sum,
-    "__range_length": _range_length, "__derive_index": lambda index, start, step: start + index * step, "warn": lambda *rest: None,
-    "lower": str.lower, "upper": str.upper, "startswith": str.startswith, "endswith": str.endswith, "strip": str.strip, "split": str.split,
-    "max": max, "min": min, "all": all, "any": any, "index": lambda items, v: items.index(v), "ord": ord, "chr": chr, "hash": hash,
-}  # fmt: skip
+    **dict.fromkeys(("ScalarImplicit", "IntImplicit", "FloatImplicit", "item"), _numbers),
+    "__range_length": _range_length,
+    "__derive_index": lambda index, start, step: start + index * step,
+}
+_OF_LISTS: dict[str, Callable[..., Any]] = {
+    "len": len,
+    "list": list,
+    "dict": dict,
+    "sorted": sorted,
+    "sum": sum,
+    "all": all,
+    "any": any,
+    "__getitem__": operator.getitem,
+    "__contains__": operator.contains,
+    "slice": _slice,
+    "append": _append,
+    "_set_item": _set_item,
+    **{name: getattr(list, name) for name in ("insert", "extend", "clear", "reverse", "index")},
+    "pop": lambda items, k=-1: items.pop(k),
+    "copy": lambda items: items.copy(),
+    "Delete": lambda items, key: items.pop(key),
+    "keys": list,
+    "values": lambda d: list(d.values()),
+    "items": lambda d: list(d.items()),
+    "get": lambda d, key, other=None: d.get(key, other),
+}
+_OF_TEXT: dict[str, Callable[..., Any]] = {
+    **{name: getattr(str, name) for name in ("format", "join", "lower", "upper", "startswith", "endswith", "strip", "split")},
+    "str": str,
+    "ord": ord,
+    "chr": chr,
+    "hash": hash,
+    "warn": lambda *rest: None,
+}
+BUILTINS = {**_OF_TEXT, **_OF_LISTS, **_OF_NUMBERS}
 
 # of a tensor, but answered in Python: sizes are to stay symbols, truth is to stay a tensor
 OF_TENSORS: dict[str, Callable[..., Any]] = {

@@ -13,7 +13,7 @@ from torchferry.capture.prepare.script.builtins import BUILTINS, CODES, OF_TENSO
 Lookup = Callable[[str, str], Any]  # of an attribute: the path of the part, and its name
 
 
-class Raised(Exception):
+class RaisedError(Exception):
     """The script raised."""
 
 
@@ -68,7 +68,7 @@ def _primitive(name: str, given: list[Any]) -> Any:
 
 
 def _raise(*words: Any) -> Any:
-    raise Raised(str(words[0]) if words else "")
+    raise RaisedError(str(words[0]) if words else "")
 
 
 def _smallest(*items: Any) -> Any:
@@ -83,8 +83,8 @@ _PRIMITIVES: dict[str, Callable[..., Any]] = {
     "ListConstruct": lambda *items: list(items),
     "TupleConstruct": lambda *items: tuple(items),
     "NamedTupleConstruct": lambda *items: tuple(items),
-    "ListUnpack": lambda items: list(items),
-    "TupleUnpack": lambda items: list(items),
+    "ListUnpack": list,
+    "TupleUnpack": list,
     "TupleIndex": lambda items, n: items[n],
     "TupleSlice": lambda items, start=None, end=None: items[start:end],
     "RaiseException": _raise,
@@ -154,7 +154,7 @@ def _if(node: Any, condition: Any, values: dict[str, Any], lookup: Lookup) -> An
 def _attempted(block: Any, values: dict[str, Any], lookup: Lookup) -> list[Any] | None:
     try:
         return _block(block, values, lookup)
-    except Raised:
+    except RaisedError:
         return None
 
 

@@ -75,5 +75,5 @@ def _bound(schema: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
     """Return the arguments in the order of the compiled signature, defaults filled in."""
     found = list(args)
     for argument in schema.arguments[1 + len(args) :]:
-        found.append(kwargs[argument.name] if argument.name in kwargs else argument.default_value)
+        found.append(kwargs.get(argument.name, argument.default_value))
     return tuple(found)

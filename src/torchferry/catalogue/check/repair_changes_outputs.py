@@ -1,0 +1,42 @@
+"""CHK031: repair-changes-outputs."""
+
+from __future__ import annotations
+
+from torchferry.catalogue.finding_rule import FindingRule, example_file
+from torchferry.records import Edit, Finding, Job
+
+
+class RepairChangesOutputs(FindingRule):
+    """A repair of the file changes what it computes
+
+    ## What happened
+    The file runs as it is, and with the repairs of the recipe it gives something else on the same feed. Such a repair is
+    never kept; a recipe that was written for another file can ask for one. A lower opset stamp, say, gives Softmax another
+    meaning.
+    ## Do instead
+    Leave that repair out of the recipe.
+    """
+
+    code, severity = "CHK031", "error"
+    kinds = ("outputs-changed",)
+
+    def message(self, finding: Finding) -> str:
+        return (
+            f"with the repairs made so far, feed {finding.facts['feed']} gives something else "
+            f"than the file itself: {finding.facts['words']}"
+        )
+
+    def help(self, finding: Finding) -> str:
+        return "leave the last repair out"
+
+
+def bad() -> Job:
+    edits = (Edit("check", "stamp-opset", {"to": 12}),)
+    return Job(onnx=example_file(TEXT), edits=edits)
+
+
+def good() -> Job:
+    return Job(onnx=example_file(TEXT), edits=(Edit("check", "stamp-opset", {"to": 14}),))
+
+
+TEXT = '<ir_version: 8, opset_import: ["": 13]> g (float[2, 3, 4] x) => (float[2, 3, 4] y) { y = Softmax (x) }'

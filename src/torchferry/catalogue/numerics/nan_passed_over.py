@@ -1,0 +1,59 @@
+"""NUM014: NaN goes in, and a number comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.catalogue.numerics.wording import diagnosis, output
+from torchferry.catalogue.rule import Rule
+from torchferry.records import Case, Diagnosis, Edit, Job, Repair
+
+
+class NanPassedOver(Rule):
+    """A maximum gives NaN in the model and a number in the file.
+
+    ## What happened
+    In PyTorch the maximum or minimum of numbers with a NaN among them is NaN; ONNX Runtime's `ReduceMax`, `ReduceMin` and
+    `MaxPool` pass over it. The model has no weights, so that it is a plain function, and what it makes of NaN belongs to
+    its meaning. For a model with weights this is only a note.
+
+    ## Do instead
+    Nothing: the repair adds the test for NaN to the file. If NaN never occurs, a file without it is a little faster.
+
+    ## Repair safety
+    Safe: the file gives NaN where the model does, and the same numbers elsewhere.
+    """
+
+    code, stage, severity, since = "NUM014", "verify", "error", "0.1"
+
+    def detect(self, case: Case) -> Iterator[Diagnosis]:
+        for finding in case.findings("nan-swallowed"):
+            yield diagnosis(
+                self.code,
+                finding,
+                f"{output(finding.facts)} is a number where the model gives NaN: {finding.facts['words']}",
+                "let the file pass NaN on, or replace NaN before the maximum",
+            )
+
+    def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
+        yield Repair(self.code, "pass NaN on in maxima and minima", Edit("translate", "graph-pass", {"name": "propagate-nan"}))
+
+
+def bad() -> Job:
+    import torch
+
+    class Peak(torch.nn.Module):
+        def forward(self, x):
+            return x.amax(-1)
+
+    return Job(Peak().eval(), (torch.randn(2, 4),))
+
+
+def good() -> Job:
+    import torch
+
+    class Peak(torch.nn.Module):
+        def forward(self, x):
+            return x.nan_to_num().amax(-1)
+
+    return Job(Peak().eval(), (torch.randn(2, 4),))

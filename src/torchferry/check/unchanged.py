@@ -1,0 +1,64 @@
+"""A mended file beside the one it was made from: where both run, both must give the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from torchferry.check.run import Opened
+from torchferry.check.trace import Feed
+from torchferry.ort import Worker
+from torchferry.records import Edit, Fault, Finding
+
+# Another opset or a rewritten node may sum in another order; anything beyond that is another meaning.
+RELATIVE, ABSOLUTE = 1e-3, 1e-5
+LARGEST = 2**31 - 1
+
+
+def findings(worker: Worker, original: Path, feeds: Sequence[Feed], outputs: Sequence[Any]) -> list[Finding]:
+    """Return where a mended file gives something else than the original; nothing where the original does not run."""
+    key = worker.open(original)
+    if isinstance(key, Fault):
+        return []
+    found = []
+    for number, (feed, mended) in enumerate(zip(feeds, outputs, strict=True)):
+        before = worker.run(key, feed) if mended is not None else Fault("NotRun", "")
+        if not isinstance(before, Fault):
+            found += [
+                Finding("outputs-changed", facts={"feed": number, "words": words}) for words in _differences(before, mended)
+            ]
+    worker.close(key)
+    return found
+
+
+def overflows(opened: Opened, edits: Sequence[Edit], feeds: Sequence[Feed]) -> list[Finding]:
+    """Return where a value was cast to int32 on the way to a node, and does not fit."""
+    narrowed = {i for e in edits for entry in e.params["nodes"] if entry["to"] == "int32" for i in entry.get("inputs", ())}
+    tracer = opened.tracer() if narrowed else None
+    found = []
+    for number, feed in enumerate(feeds if tracer is not None else ()):
+        made = tracer.values(feed, only=sorted(narrowed)) if tracer is not None else {}
+        values = {**feed, **(made if not isinstance(made, Fault) else {})}
+        for name in sorted(narrowed & set(values)):
+            if values[name].size and np.abs(values[name].astype(np.float64)).max() > LARGEST:
+                words = f"`{name}` holds values that int32, in which its reader is computed, cannot hold"
+                found.append(Finding("outputs-changed", facts={"feed": number, "words": words}))
+    return found
+
+
+def _differences(before: list[Any], after: list[Any]) -> list[str]:
+    words = []
+    for index, (a, b) in enumerate(zip(before, after, strict=False)):
+        if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray) or a.dtype.kind in "OUS":
+            continue
+        if a.shape != b.shape:
+            words.append(f"output {index} has the shape {list(b.shape)}, it was {list(a.shape)}")
+            continue
+        old, new = a.astype(np.float64), b.astype(np.float64)
+        compared = ~np.isnan(old)  # a repair may put a number in the place of NaN
+        if not np.allclose(new[compared], old[compared], rtol=RELATIVE, atol=ABSOLUTE, equal_nan=True):
+            words.append(f"output {index} is off by {np.nanmax(np.abs(new[compared] - old[compared])):.3g}")
+    return words

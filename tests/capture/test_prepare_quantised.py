@@ -1,0 +1,127 @@
+"""Quantised modules written out in floats give the very numbers of torch's integer kernels."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from torchferry.capture import prepare
+from torchferry.records import Edit
+
+quantization = torch.ao.quantization
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+class Flat(nn.Module):
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def run(self, tensors: Any) -> tuple[torch.Tensor, ...]:
+        return tuple(torch.utils._pytree.tree_leaves(self.model(*tensors)))
+
+
+class Recurrent(nn.Module):
+    def __init__(self, kind: Any, **settings: Any) -> None:
+        super().__init__()
+        self.rnn = kind(5, 6, **settings)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.rnn(x)
+
+
+class Convolved(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.enter, self.leave = quantization.QuantStub(), quantization.DeQuantStub()
+        self.conv, self.relu, self.linear = nn.Conv2d(2, 4, 3, padding=1), nn.ReLU(), nn.Linear(4, 3)
+        self.sum = torch.ao.nn.quantized.FloatFunctional()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.relu(self.conv(self.enter(x)))
+        x = nn.functional.max_pool2d(self.sum.add(x, x), 2)
+        return self.leave(self.linear(nn.functional.adaptive_avg_pool2d(x, 1).flatten(1)))
+
+
+def dynamic(model: nn.Module, kinds: set[Any], dtype: torch.dtype = torch.qint8) -> nn.Module:
+    return quantization.quantize_dynamic(model.eval(), kinds, dtype=dtype)
+
+
+def static() -> nn.Module:
+    model = Convolved().eval()
+    model.qconfig = quantization.get_default_qconfig("fbgemm")
+    quantization.prepare(model, inplace=True)
+    model(torch.randn(4, 2, 6, 6))
+    return quantization.convert(model)
+
+
+def trained() -> nn.Module:
+    model = nn.Sequential(nn.Conv1d(2, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(12, 2)).train()
+    model.qconfig = quantization.get_default_qat_qconfig("fbgemm")
+    quantization.prepare_qat(model, inplace=True)
+    model(torch.randn(4, 2, 6))
+    return model.eval().apply(quantization.disable_observer)
+
+
+MODELS = {
+    "linear": (lambda: dynamic(nn.Sequential(nn.Linear(7, 9), nn.ReLU(), nn.Linear(9, 3)), {nn.Linear}), (4, 7)),
+    "linear-float16": (lambda: dynamic(nn.Sequential(nn.Linear(7, 3)), {nn.Linear}, torch.float16), (4, 7)),
+    "lstm": (lambda: dynamic(Recurrent(nn.LSTM, bidirectional=True), {nn.LSTM}), (6, 3, 5)),
+    "gru": (lambda: dynamic(Recurrent(nn.GRU, batch_first=True), {nn.GRU}), (3, 6, 5)),
+    "static": (static, (3, 2, 6, 6)),
+    "trained": (trained, (3, 2, 6)),
+}
+
+
+def both(name: str, scale: float = 1.0) -> tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]:
+    torch.manual_seed(0)
+    build, shape = MODELS[name]
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        flat = Flat(build())
+        plain = prepare.apply(copy.deepcopy(flat), (), [Edit("capture", "prepare:quantised", {"form": "arithmetic"})])
+        x = torch.randn(*shape) * scale
+        return flat.run((x,)), plain.run((x,))  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.0, 1e-5, 3.0])
+@pytest.mark.parametrize("name", MODELS)
+def test_written_out_modules_give_the_numbers_of_the_kernels(name: str, scale: float) -> None:
+    for want, got in zip(*both(name, scale), strict=True):
+        torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_not_a_number_is_rounded_to_what_the_kernel_rounds_it_to() -> None:
+    torch.manual_seed(0)
+    flat = Flat(dynamic(nn.Sequential(nn.Linear(6, 3)), {nn.Linear}))
+    plain = prepare.apply(copy.deepcopy(flat), (), [Edit("capture", "prepare:quantised")])
+    x = torch.randn(2, 6)
+    x[1, 2] = float("nan")
+    torch.testing.assert_close(plain.run((x,)), flat.run((x,)))  # type: ignore[operator]
+
+
+def test_halves_go_where_the_kernel_lets_them_go() -> None:
+    flat = Flat(static())
+    plain = prepare.apply(copy.deepcopy(flat), (), [Edit("capture", "prepare:quantised")])
+    step = float(flat.model.enter.scale)
+    x = torch.arange(-36, 36).reshape(1, 2, 6, 6) * (step / 2)
+    torch.testing.assert_close(plain.run((x,)), flat.run((x,)))  # type: ignore[operator]
+
+
+def test_nothing_opaque_is_left_and_the_survey_is_silent_afterwards() -> None:
+    flat = Flat(dynamic(Recurrent(nn.LSTM), {nn.LSTM}))
+    before = {f.kind for f in prepare.survey(flat, ())}
+    plain = prepare.apply(copy.deepcopy(flat), (), [Edit("capture", "prepare:quantised")])
+    assert "quantised-part" in before
+    assert "quantised-part" not in {f.kind for f in prepare.survey(plain, ())}
+    assert not any(isinstance(v, torch.ScriptObject) for part in plain.modules() for v in vars(part).values())
+
+
+def test_an_observer_that_is_still_on_is_reported() -> None:
+    model = trained().apply(quantization.enable_observer)
+    assert "observer-on" in {f.kind for f in prepare.survey(Flat(model), ())}
