@@ -13,6 +13,7 @@ from torchferry.errors import UsageError
 from torchferry.records import Case, History
 
 KEY = "pkg.torchferry.certificate"
+SESSION_KEY = "pkg.torchferry.session"  # what a session must set for the file to be right; torchferry's own sessions read it
 PACKAGES = ("torchferry", "torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "transformers", "numpy")
 
 
@@ -51,9 +52,15 @@ def seal(path: Path, history: History) -> None:
     import onnx
 
     model = onnx.load(str(path), load_external_data=False)
-    entry = next((p for p in model.metadata_props if p.key == KEY), None) or model.metadata_props.add()
-    entry.key, entry.value = KEY, json.dumps(certificate(history), sort_keys=True)
+    _set(model, KEY, certificate(history))
+    if disabled := history.best.value("translate").settings.get("disabled"):
+        _set(model, SESSION_KEY, {"disabled_optimizers": list(disabled)})
     path.write_bytes(model.SerializeToString())
+
+
+def _set(model: Any, key: str, value: dict[str, Any]) -> None:
+    entry = next((p for p in model.metadata_props if p.key == key), None) or model.metadata_props.add()
+    entry.key, entry.value = key, json.dumps(value, sort_keys=True)
 
 
 def read(path: str | Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Other parts of a model that are prepared for capture: precision, encoders, gradients, sparse tensors, scripts, FlexAttention."""
+"""Other parts of a model that are prepared for capture: precision, encoders, gradients, sparse tensors, scripts."""
 
 from __future__ import annotations
 

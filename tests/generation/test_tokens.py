@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import EOS, small_tokenizer
+from small import EOS, small_tokenizer
 
 from torchferry.errors import FeedError, UsageError
 from torchferry.runtime import tokens

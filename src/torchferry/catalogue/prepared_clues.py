@@ -31,7 +31,7 @@ def texts(case: Case) -> str:
 
 def listed(findings: tuple[Finding, ...], most: int = 3) -> str:
     """Return the parts of a model in words: `a`, `b` and 4 more."""
-    names = [f"`{f.location.module_path}`" for f in findings if f.location and f.location.module_path]
+    names = list(dict.fromkeys(f"`{f.location.module_path}`" for f in findings if f.location and f.location.module_path))
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
@@ -47,6 +47,6 @@ def nodes_of(case: Case, dtype: str) -> Iterator[Location]:
     program = captured.program if captured is not None else None
     for node in program.graph.nodes if program is not None else ():
         if str(getattr(node.meta.get("val"), "dtype", "")) == f"torch.{dtype}" and node.op == "call_function":
-            lines = [m for m in _LINE.findall(node.meta.get("stack_trace") or "") if "site-packages" not in m[0]]
+            lines = [m for m in _LINE.findall(node.meta.get("stack_trace") or "") if "site-packages" not in m[0] and m[0][0] != "<"]
             place = {"file": lines[-1][0], "line": int(lines[-1][1])} if lines else {}
             yield Location(op=str(node.target), **place)

@@ -99,7 +99,7 @@ def _open_and_run(job: Job, model: onnx.ModelProto, used: Path, site: Site) -> t
     stored = {t.name for t in model.graph.initializer}
     declared = tuple(_declared(i) for i in model.graph.input if i.name not in stored)
     optional = tuple(i.name for i in model.graph.input if i.name in stored)
-    opened = run.Opened(site.worker, key, used, site.home, site.scratch, model, declared, optional)
+    opened = run.Opened(site.worker, key, site.home, site.scratch, model, declared, optional)
     ran = run.on_given(opened, job.feeds, bool(job.edits_for("check", "coerce-feeds"))) if job.feeds else run.on_made(opened)
     if job.onnx is not None and used != job.onnx and ran.feeds:
         found += unchanged.findings(site.worker, job.onnx, ran.feeds, ran.outputs)
@@ -129,7 +129,7 @@ def _ort_format(job: Job, path: Path, folder: Path, sniffed: Sniffed, known: boo
         if isinstance(key, Fault):
             return Step("check", value, findings=(refusal(None, key),))
         declared = tuple(Declared(*d) for d in worker.inputs(key))
-        opened = run.Opened(worker, key, path, path.parent, folder, None, declared)
+        opened = run.Opened(worker, key, path.parent, folder, None, declared)
         ran = run.on_given(opened, job.feeds, bool(job.edits_for("check", "coerce-feeds")))
     return Step("check", replace(value, reached=2 if ran.all_ran else 1), findings=ran.findings)
 

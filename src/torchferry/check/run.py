@@ -26,7 +26,6 @@ class Opened:
 
     worker: Worker
     key: str
-    path: Path
     home: Path
     scratch: Path
     model: onnx.ModelProto | None

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from torchferry import eager, guards
 from torchferry.records import Fault, Guard, Location
 from torchferry.verify import source
+from torchferry.verify.arrays import Array
 from torchferry.verify.fingerprint import Index
 from torchferry.verify.inside import Inside, opened
 from torchferry.verify.judge import Bench, Judged
@@ -114,10 +115,10 @@ def _refused(bench: Bench, failing: Judged, inside: Inside, right: Tape, wrong: 
     return Culprit(_origin(replace(place, onnx_node=node.name), failing, bench), _cause(failing, bench))
 
 
-def _by_value(name: str, values: dict[str, object], tape: Tape) -> Location | None:
+def _by_value(name: str, values: dict[str, Array], tape: Tape) -> Location | None:
     if name not in values:
         return None
-    index = Index({name: values[name]})  # type: ignore[dict-item]
+    index = Index({name: values[name]})
     return next((n.location for n in tape.notes if _names(index, n)), None)
 
 

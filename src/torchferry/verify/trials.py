@@ -111,8 +111,8 @@ def _ordered(bound: Bound, guards: Sequence[Guard], seed: int) -> Iterator[Plan]
     points = {d.name: candidates(d, base[d.name], landmarks(bound.module, guards)) for d in moving}
     yield from _guarded(base, points, guards, seed)
     added = [Plan({}, "-inf", seed + 1, only=n) for n in added_masks(bound)]
-    values = [Plan({}, v, seed + 1) for v in PLAUSIBLE]
-    yield from _interleaved(_size_plans(base, points, seed), [*values[:4], *added, *values[4:]])
+    unusual = [Plan({}, v, seed + 1) for v in PLAUSIBLE]
+    yield from _interleaved(_size_plans(base, points, seed), [*unusual[:4], *added, *unusual[4:]])
     bigger = {d.name: p for d in moving if (p := next((c for c in points[d.name] if c > base[d.name]), None))}
     for values in PLAUSIBLE:  # a fault may need both another size and another kind of value
         yield Plan(bigger, values, seed + 2)

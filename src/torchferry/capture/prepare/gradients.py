@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.fx.experimental import _config as shape_config
 
 from torchferry import eager
 from torchferry.records import Facts
@@ -25,7 +26,8 @@ def prepare(module: nn.Module, args: tuple[Any, ...], params: Facts) -> nn.Modul
         with torch.enable_grad():
             return tuple(out.detach() for out in module.run(tensors))  # type: ignore[operator]
 
-    with eager.untouched_rng():
+    # sizes that happen to be equal, to each other or to a weight's, are not the same size
+    with eager.untouched_rng(), shape_config.patch(use_duck_shape=False):
         trace = make_fx(compute, core_aten_decompositions(), tracing_mode="symbolic", _allow_non_fake_inputs=True)
         graph = trace(*eager.clone(args))
         if any(getattr(getattr(node.target, "_schema", None), "is_mutable", False) for node in graph.graph.nodes):

@@ -44,26 +44,35 @@ class ScriptModule(Rule):
 
 
 def bad() -> Job:
-    """A compiled block with a branch on values."""
+    """A compiled model that asks for a size."""
     import torch
 
     class Block(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(3, 3)
+
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            if bool(x.sum() > 0):
-                return x * 2
-            return x - 1
+            y = self.linear(x)
+            if y.shape[0] > 1000:
+                y = y * 2
+            return torch.relu(y)
 
     torch.manual_seed(0)
-    return Job(torch.nn.Sequential(torch.nn.Linear(3, 3), torch.jit.script(Block())).eval(), (torch.rand(2, 3),))
+    return Job(torch.jit.script(Block().eval()), (torch.rand(2, 3),))
 
 
 def good() -> Job:
-    """The block is plain Python, and has no branch."""
+    """The model before it was compiled."""
     import torch
 
     class Block(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(3, 3)
+
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.where(x.sum() > 0, x * 2, x - 1)
+            return torch.relu(self.linear(x))
 
     torch.manual_seed(0)
-    return Job(torch.nn.Sequential(torch.nn.Linear(3, 3), Block()).eval(), (torch.rand(2, 3),))
+    return Job(Block().eval(), (torch.rand(2, 3),))

@@ -62,16 +62,6 @@ def find(model: onnx.ModelProto, name: str) -> graph.Place | None:
     return next((p for p in graph.places(model) if p.label == name), None)
 
 
-def swap_reads(part: Any, old: str, new: str, but: Sequence[onnx.NodeProto] = ()) -> None:
-    """Let every reader of a value, those in subgraphs included, read another one."""
-    for place in graph.nodes_of(part):
-        if any(place.node == b for b in but):
-            continue
-        for index, name in enumerate(place.node.input):
-            if name == old:
-                place.node.input[index] = new
-
-
 def forget_shapes(model: onnx.ModelProto) -> None:
     """Take away what the file says of its inner values: after a change it may be wrong, and runtimes work it out anew."""
     for part in graph.graphs(model):
