@@ -38,6 +38,8 @@ class RandomNumbersFixedWhileExporting(Rule):
 
 def bad() -> Job:
     import random
+    import tempfile
+    from pathlib import Path
 
     import torch
 
@@ -45,7 +47,10 @@ def bad() -> Job:
         def forward(self, x):
             return x * random.random()
 
-    return Job(Jitter().eval(), (torch.randn(2, 4),))
+    path = Path(tempfile.mkdtemp()) / "jitter.onnx"
+    example = (torch.randn(2, 4),)
+    torch.onnx.export(Jitter(), example, str(path), dynamo=False, input_names=["x"])
+    return Job(Jitter().eval(), example, onnx=path)
 
 
 def good() -> Job:
