@@ -241,6 +241,17 @@ def test_a_branch_on_a_value_is_repaired_and_right_on_both_sides(tmp_path: Path)
     np.testing.assert_allclose(run(result, -torch.ones(2, 3))[0], -2 * np.ones((2, 3)))
 
 
+class WithCond(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: x - 1, (x,))
+
+
+def test_a_model_that_uses_torch_cond_itself_needs_no_repair(tmp_path: Path) -> None:
+    result = torchferry.export(WithCond(), (torch.ones(2, 3),), tmp_path / "m.onnx")
+    assert not result.repairs
+    np.testing.assert_allclose(run(result, -torch.ones(2, 3))[0], -2 * np.ones((2, 3)))
+
+
 class OnLength(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if x.shape[1] > 10:

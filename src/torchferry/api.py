@@ -204,7 +204,8 @@ def _hand_over(history: History, destination: Path | None) -> Result:
         return Result("export", history)
     from torchferry.certificate import seal
 
-    made = Path(history.best.value("translate").path)
+    made = history.best.file
+    assert made is not None  # a verified case has one
     seal(made, history)
     if destination is not None:
         move_into_place(made, destination)

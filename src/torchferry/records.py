@@ -428,6 +428,13 @@ class Case:
         return tuple(f for s in self.steps for f in s.findings if f.kind == kind)
 
     @property
+    def file(self) -> Path | None:
+        """The file that came out: as the check stage mended it, or as it was translated."""
+        checked, made = self.value("check"), self.value("translate")
+        mended = checked.path if checked is not None else None
+        return mended or (made.path if made is not None else None)
+
+    @property
     def blocked(self) -> bool:
         """Whether the last stage left nothing for the next one to work on."""
         return bool(self.steps) and self.steps[-1].fault is not None

@@ -50,7 +50,9 @@ def load() -> tuple[Entry, ...]:
     """Return every rule, in the order of their codes. Imports neither torch nor onnx."""
     entries = []
     for module in _modules():
-        rules = [c for c in vars(module).values() if isinstance(c, type) and issubclass(c, Rule) and c.__module__ == module.__name__]
+        rules = [
+            c for c in vars(module).values() if isinstance(c, type) and issubclass(c, Rule) and c.__module__ == module.__name__
+        ]
         entries += [Entry(rule(), module) for rule in rules]
     return tuple(sorted(entries, key=lambda e: e.code))
 

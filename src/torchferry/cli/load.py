@@ -33,7 +33,7 @@ class Loaded:
     tokenizer: Path | None = None  # the directory that has one
 
 
-class LoadFailed(TorchferryError):  # noqa: N818 - what happened, not a kind of error
+class LoadFailed(TorchferryError):
     """The user's own code raised while the model was being made."""
 
     def __init__(self, name: str, error: BaseException) -> None:

@@ -72,4 +72,3 @@ def output_order(wanted: Sequence[str], given: Sequence[str]) -> tuple[int, ...]
     if set(wanted) == set(given) and len(set(given)) == len(given):
         return tuple(list(given).index(n) for n in wanted)
     return tuple(range(len(given)))
-

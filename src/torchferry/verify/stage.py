@@ -116,4 +116,3 @@ def _ranges(judged: tuple[Judged, ...], sizes: dict[str, int]) -> dict[str, tupl
     """Return, for each dim, the smallest and largest size at which the file was seen to agree."""
     good = [j.trial.sizes for j in judged if j.trial.outcome not in ("differ", "file-refused", "eager-refused")]
     return {n: (min(g[n] for g in good), max(g[n] for g in good)) for n in sizes if good}
-

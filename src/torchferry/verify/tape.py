@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import sysconfig
 from dataclasses import dataclass, field
@@ -57,6 +58,11 @@ def record(module: torch.nn.Module, args: tuple[Any, ...], *, keep: bool = False
             tape.outputs = eager.call(module, args, seed=seed)
     except Exception as error:  # whatever the user's forward raises is told on the tape, not to our caller
         tape.error = error
+        # torch.cond, scan and while_loop compile themselves in eager mode and do not bear being watched: then the tape
+        # ends there, and the call is made once more in private, without what the compiler remembers of the failure
+        with contextlib.suppress(Exception):
+            torch.compiler.reset()
+            tape.outputs, tape.error = eager.call(module, args, seed=seed), None
     return tape
 
 

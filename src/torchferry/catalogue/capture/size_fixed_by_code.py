@@ -18,10 +18,7 @@ class SizeFixedByCode(Rule):
 
     ## Do instead
     Keep the size in torch: `torch.arange(n)` instead of `list(range(n))`, a mask instead of a Python index. Or leave the
-    dimension fixed: `dynamic_shapes` without it.
-
-    ## Repair safety
-    Safe: the line is rewritten so that the size stays in the graph, and compared with the model as it was written.
+    dimension fixed: `dynamic_shapes` without it. Where the line has a form that can be rewritten so, that is tried first.
     """
 
     code, stage = "CAP017", "capture"

@@ -54,10 +54,10 @@ class FailureWithoutARule(Rule):
                 evidence=tuple(f"{t.name}: {t.note}" for t in verified.trials[:5]),
             )
         for trial in verified.failed[:1] if verified is not None else ():
-            told = "; ".join(d.words for d in trial.differences) or trial.note
+            words = "; ".join(d.words for d in trial.differences) or trial.note
             yield Diagnosis(
                 self.code,
-                f"the file and the model disagree in the trial `{trial.name}`: {told}",
+                f"the file and the model disagree in the trial `{trial.name}`: {words}",
                 help="no rule knows the cause; `result.inputs(trial)` gives the feeds that show it",
             )
 
