@@ -38,7 +38,7 @@ def test_architecture_crosses_or_is_refused_in_words(name: str, tmp_path: Path) 
         with torch.no_grad():
             want = [leaf for _, leaf in outputs(copy.deepcopy(model)(**copy.deepcopy(dict(inputs))))]
         for w, g in zip(want, session.run(None, feeds), strict=True):
-            assert_close(w, g, inputs.get("attention_mask"))
+            assert_close(torch.as_tensor(w), g, inputs.get("attention_mask"))
 
 
 def others(example: dict[str, Any]) -> list[dict[str, Any]]:

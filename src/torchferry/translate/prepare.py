@@ -16,6 +16,7 @@ import torch
 from torchferry.translate import exporter
 from torchferry.translate.empties import settle
 from torchferry.translate.expand import NotHere, expand
+from torchferry.translate.numbers import numbers_as_tensors
 
 aten = torch.ops.aten
 # What computes nothing once gradients and training are gone: the result is the first argument.
@@ -39,6 +40,7 @@ def prepare(program: Any, registry: Any, ours: Mapping[Any, Callable[..., Any]])
         settle(tidy.graph)
         _without_strides(tidy.graph_module)
         tidy.graph.eliminate_dead_code()
+    numbers_as_tensors(tidy.graph)
     return exporter.promote(tidy)
 
 

@@ -138,8 +138,10 @@ def is_library(file: str) -> bool:
 def _terms(op: str, taken: list[torch.Tensor], results: list[torch.Tensor]) -> int:
     """Return how many terms are added up for one number of the output."""
     name = op.removeprefix("aten.").split(".")[0]
-    if not taken or not results or not any(r.is_floating_point() for r in results):
+    if not taken or not results or not any(r.is_floating_point() or r.is_complex() for r in results):
         return 1
+    if "fft" in name:
+        return 4 * max(_longest(t) for t in taken)  # each term is a complex product: four numbers
     if name in ("mm", "bmm", "addmm", "baddbmm", "linear", "matmul", "addmv", "mv", "dot"):
         matrix = taken[1] if name.startswith("add") or name == "baddbmm" else taken[0]
         return int(matrix.shape[-1]) if matrix.dim() else 1
