@@ -47,6 +47,8 @@ def joined(module: Any, bound: Bound, texts: tuple[str, ...]) -> Any:
         program = once(strategy, eager.fresh(bound.module), bound.vary(sizes, "random", 0), bound.dynamic_shapes)
         conditions = tuple(_conditions(program, bound, sizes, set(names)))
         pieces.append(Piece(conditions, program))
+        if _is_right_elsewhere(pieces[-1], bound, names):
+            return program
     return once(strategy, _Joined(module, pieces, bound), bound.args, bound.dynamic_shapes)
 
 
@@ -63,16 +65,45 @@ def _conditions(program: Any, bound: Bound, sizes: dict[str, int], names: set[st
             yield guard.text
 
 
+def _is_right_elsewhere(piece: Piece, bound: Bound, names: list[str]) -> bool:
+    """Say whether a piece computes what the model does also where its conditions fail: padding by nothing does no harm.
+
+    Such a program needs no other beside it. Only a handful of sizes are tried here; verification tries the file at many more.
+    """
+    others = [p for p in _grid([piece], bound, names) if not piece.covers(p) and all(n >= 2 for n in p.values())]
+    tried = sorted(others, key=lambda p: sum(p.values()))[:: max(1, len(others) // 4)][:5]
+    run = piece.program.module(check_guards=False)
+    run._forward_pre_hooks.clear()  # torch's own check of the sizes, which no file has
+    try:
+        with torch.no_grad(), eager.untouched_rng():
+            return bool(tried) and all(_same(run, eager.fresh(bound.module), bound.vary(p, "random", 0)) for p in tried)
+    except Exception:  # a program made for other sizes may fail in any way; then it is not right there
+        return False
+
+
+def _same(run: Any, model: Any, args: tuple[Any, ...]) -> bool:
+    wanted, given = model(*eager.clone(args)), run(*eager.clone(args))
+    return all(
+        w.shape == g.shape and torch.allclose(w, g, rtol=1e-3, atol=1e-4, equal_nan=True)
+        for w, g in zip(wanted, given, strict=True)
+    )
+
+
 def _uncovered(pieces: list[Piece], bound: Bound, names: list[str]) -> dict[str, int] | None:
     """Return sizes within the declared ranges that no piece is right for; those of at least 2 first, as torch sets 1 apart."""
+    points = _grid(pieces, bound, names)
+    open_ones = [p for p in points if not any(piece.covers(p) for piece in pieces)]
+    return min(open_ones, key=lambda p: (any(n < 2 for n in p.values()), sum(p.values())), default=None)
+
+
+def _grid(pieces: list[Piece], bound: Bound, names: list[str]) -> list[dict[str, int]]:
+    """Return sizes within the declared ranges, around those that the conditions speak of."""
     numbers = {int(n) for p in pieces for c in p.conditions for n in re.findall(r"\b\d+\b", c) if int(n) < 10**5}
     dims = [bound.signature.dim(name) or Dim(name) for name in names]
-    points = [
+    return [
         dict(zip(names, p, strict=True))
         for p in itertools.islice(itertools.product(*(guards.points(d, numbers) for d in dims)), 5000)
     ]
-    open_ones = [p for p in points if not any(piece.covers(p) for piece in pieces)]
-    return min(open_ones, key=lambda p: (any(n < 2 for n in p.values()), sum(p.values())), default=None)
 
 
 class _Joined(torch.nn.Module):

@@ -12,7 +12,7 @@ from importlib import metadata
 from torchferry import __version__
 from torchferry.cli.screen import console
 
-NEEDED = ("torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "numpy", "ml-dtypes", "sympy", "libcst", "rich", "typer")
+NEEDED = ("torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "numpy", "ml-dtypes", "sympy", "rich", "typer")
 OPTIONAL = ("transformers", "safetensors", "torchvision")
 RUNTIMES = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-openvino")  # all bring the same module
 FINE, NOT_FINE = 0, 3

@@ -55,7 +55,8 @@ def _verified(case: Case, sides: Sides) -> Step:
         return Step("verify", fault=Fault.of(tape.error))
     habits = character(bound.module, used, tape.outputs, _calls(bound))
     kind = nature(bound.module, tape.notes, habits.random, bound.roles)
-    bench = Bench(sides, derive(tape.notes), kind, example_sizes(bound))
+    lowered = "float32" if case.job.edits_for("capture", "prepare:float32-kernels") else None
+    bench = Bench(sides, derive(tape.notes, lowered), kind, example_sizes(bound))
     judged = tuple(_trials(case, bench))
     verified = Verified(tuple(j.trial for j in judged), bench.allowed, _ranges(judged, bench.sizes))
     return Step("verify", verified, findings=findings(case, bench, judged, habits, tape))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import sysconfig
 from dataclasses import dataclass, field
@@ -141,7 +142,8 @@ def _terms(op: str, taken: list[torch.Tensor], results: list[torch.Tensor]) -> i
     if not taken or not results or not any(r.is_floating_point() or r.is_complex() for r in results):
         return 1
     if "fft" in name:
-        return 4 * max(_longest(t) for t in taken)  # each term is a complex product: four numbers
+        # the phases 2 pi k n / N are rounded too, which makes the error grow with N and not with its root
+        return int((2 * math.pi * max(_longest(t) for t in taken)) ** 2)
     if name in ("mm", "bmm", "addmm", "baddbmm", "linear", "matmul", "addmv", "mv", "dot"):
         matrix = taken[1] if name.startswith("add") or name == "baddbmm" else taken[0]
         return int(matrix.shape[-1]) if matrix.dim() else 1

@@ -16,9 +16,9 @@ ORDERS = 4.0  # two kernels add up in different orders, each with its own error
 _COARSE_FIRST = ("bfloat16", "float16", "float32", "float64")
 
 
-def derive(notes: Sequence[Note]) -> Tolerance:
-    """Return the tolerance for a model from what eager was seen to do."""
-    used = {d for n in notes for d in n.dtypes}
+def derive(notes: Sequence[Note], computed_in: str | None = None) -> Tolerance:
+    """Return the tolerance for a model from what eager was seen to do; `computed_in` is what a repair lowered it to."""
+    used = {d for n in notes for d in n.dtypes} | ({computed_in} if computed_in else set())
     dtype = next((d for d in _COARSE_FIRST if d in used), "float32")
     terms = max((n.terms for n in notes), default=1)
     depth = sum(n.terms > 1 for n in notes)
@@ -31,4 +31,4 @@ def derive(notes: Sequence[Note]) -> Tolerance:
 def _words(dtype: str, terms: int, depth: int) -> str:
     if depth == 0:
         return f"{dtype}, no sums: torch.testing's own allowance"
-    return f"{dtype} sums over up to {terms} terms, {depth} such step{'s' if depth > 1 else ''} in a row"
+    return f"{dtype}, up to {terms} rounding errors in a number, {depth} such step{'s' if depth > 1 else ''} in a row"

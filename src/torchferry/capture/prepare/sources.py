@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
 
 from torch import nn
 
@@ -24,12 +25,31 @@ def using(module: nn.Module, pattern: str) -> Iterator[tuple[Location, str]]:
 def _lines(kind: type, pattern: str) -> tuple[tuple[Location, str], ...]:
     if not kind.__module__ or kind.__module__.split(".")[0] in ("torch", "builtins", "abc", "typing"):
         return ()
-    try:
-        file = inspect.getsourcefile(kind) or ""
-        lines, first = inspect.getsourcelines(kind)
-    except (TypeError, OSError):  # made at run time: there is no source to look at
-        return ()
-    if not is_model_file(file):
-        return ()
     wanted = re.compile(pattern)
-    return tuple((Location(file=file, line=first + n), text.strip()) for n, text in enumerate(lines) if wanted.search(text))
+    found = {
+        (file, first + n): text.strip() for file, first, lines in _blocks(kind) for n, text in enumerate(lines) if wanted.search(text)
+    }
+    return tuple((Location(file=file, line=line), text) for (file, line), text in found.items())
+
+
+@lru_cache(maxsize=512)
+def _blocks(kind: type) -> tuple[tuple[str, int, list[str]], ...]:
+    """Return the source of a class, and of methods that it was given from elsewhere: file, first line, lines."""
+    blocks = list(_source(kind))
+    for method in vars(kind).values():
+        code = getattr(inspect.unwrap(method), "__code__", None) if inspect.isfunction(method) else None
+        if code is not None and not any(
+            file == code.co_filename and first <= code.co_firstlineno < first + len(lines) for file, first, lines in blocks
+        ):
+            blocks += _source(method)
+    return tuple(blocks)
+
+
+def _source(thing: Any) -> Iterator[tuple[str, int, list[str]]]:
+    try:
+        file = inspect.getsourcefile(thing) or ""
+        lines, first = inspect.getsourcelines(thing)
+    except (TypeError, OSError):  # made at run time: there is no source to look at
+        return
+    if is_model_file(file):
+        yield file, first, lines

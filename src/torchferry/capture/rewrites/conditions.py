@@ -44,6 +44,27 @@ def is_static(test: ast.expr) -> bool:
     return False
 
 
+def is_emptiness(test: ast.expr) -> bool:
+    """Say whether a condition asks, by the look of it, if a tensor has no elements: `i.numel() == 0`, `not len(i)`."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _is_size(test.operand)
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not _is_size(test.left):
+        return False
+    limit = test.comparators[0]
+    wanted = {ast.Eq: 0, ast.LtE: 0, ast.Lt: 1}.get(type(test.ops[0]))
+    return isinstance(limit, ast.Constant) and type(limit.value) is int and limit.value == wanted
+
+
+def _is_size(value: ast.expr) -> bool:
+    if isinstance(value, ast.Subscript):
+        return isinstance(value.value, ast.Attribute) and value.value.attr == "shape"
+    if not isinstance(value, ast.Call):
+        return False
+    if isinstance(value.func, ast.Attribute):
+        return value.func.attr in ("numel", "nelement", "size")
+    return isinstance(value.func, ast.Name) and value.func.id == "len"
+
+
 def split(test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt]) -> ast.If | None:
     """Return an `if` on the Python part of a condition around one on its tensor part, or None when there is only one part.
 

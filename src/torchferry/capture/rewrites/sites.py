@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from torchferry.capture.rewrites import branch, exits, for_loops, functions, lookup, names, source, while_loops
-from torchferry.capture.rewrites.blocks import find, places
+from torchferry.capture.rewrites import branch, conditions, exits, for_loops, functions, lookup, names, source, while_loops
+from torchferry.capture.rewrites.blocks import Place, find, places
 from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
 
 
@@ -62,17 +62,28 @@ def candidates(module: Any, file: str, line: int) -> list[Site]:
 
 def _suitable(function: FunctionNode, line: int) -> Iterator[tuple[str, str]]:
     statements = [p for p in places(function.body) if p.statement.lineno <= line <= (p.statement.end_lineno or 0)]
-    if not statements:
-        return
-    place = statements[-1]
+    # `if empty: continue` in one line: it may have been the head that stopped, or what it governs
+    heads = [p for p in statements[:-1] if _is_one_liner(p.statement) and p.statement.lineno == line]
+    yield from dict.fromkeys(way for place in (*heads, *statements[-1:]) for way in _ways(place))
+
+
+def _is_one_liner(statement: ast.stmt) -> bool:
+    """Say whether a branch or loop on moving values stands in one line with what it governs."""
+    if isinstance(statement, ast.If) and conditions.is_static(statement.test):
+        return False
+    return isinstance(statement, ast.If | ast.While | ast.For) and statement.body[0].lineno == statement.lineno
+
+
+def _ways(place: Place) -> Iterator[tuple[str, str]]:
+    """Yield the rewrites that may suit a statement, best first."""
     statement = place.statement
     if branch.is_validation(statement) or branch.raises_first(statement):
         yield "check", "drop"
     elif isinstance(statement, ast.If):
         if place.loop is not None and _is_exit(statement):
-            yield from (
-                (("exit", "mask"), ("exit", "drop")) if not isinstance(place.loop, ast.While) else (("while", "while_loop"),)
-            )
+            ways = (("exit", "mask"), ("exit", "drop")) if not isinstance(place.loop, ast.While) else (("while", "while_loop"),)
+            # a round on an empty tensor changes nothing: skipping it only saves work
+            yield from reversed(ways) if conditions.is_emptiness(statement.test) else ways
         ways = (("branch", "cond"), ("branch", "where"))
         # torch's decompositions do not get along with writes inside a branch
         yield from reversed(ways) if names.writes_in_place([statement]) else ways

@@ -10,11 +10,11 @@ from torchferry.records import Case, Diagnosis, Job
 
 
 class DiffersAtValuesBeyondTheModelsRange(Rule):
-    """Outputs differ for NaN, infinite or overflowing inputs.
+    """Outputs differ for NaN, infinite or absurdly large inputs.
 
     ## What happened
     An input with NaN, infinity or numbers far from the example's was tried. There the model itself gives NaN or infinity,
-    and the file gives something else. ONNX Runtime's maximum, for one, passes over NaN.
+    or loses all its digits, and the file gives something else. ONNX Runtime's maximum, for one, passes over NaN.
 
     ## Do instead
     Nothing, if such inputs do not occur. If they do, clean them before the model runs, in both places.
@@ -28,7 +28,7 @@ class DiffersAtValuesBeyondTheModelsRange(Rule):
             yield diagnosis(
                 self.code,
                 finding,
-                f"{output(facts)} differs for `{facts['values']}` values, where the model is not finite: {facts['words']}",
+                f"{output(facts)} differs for `{facts['values']}` values, which no model need take: {facts['words']}",
                 "nothing to do unless such inputs occur",
             )
 

@@ -5,32 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job, Location
+from torchferry.records import Case, Diagnosis, Edit, Job, Location, Repair
 
 
 class RandomOutput(Rule):
-    """An output is random by design, so that its values cannot be compared.
+    """An output is random, so that its values cannot be verified.
 
     ## What happened
     The model draws random numbers and the file does so too, each from a generator of its own. Shapes and dtypes were
-    compared; values differ from call to call on both sides and were not.
+    compared; values differ from call to call on both sides, so nothing can be said of them.
 
     ## Do instead
-    If this is meant, nothing. If values must be repeatable, take the random numbers as an input.
+    If it is dropout, call `model.eval()`, or give `training=self.training` to `F.dropout`. If the numbers are meant, take
+    them as an input: the caller draws them, and the file can be verified.
+
+    ## Repair safety
+    Unsafe: the file keeps its own generator and is handed over although the values of this output were not compared.
     """
 
-    code, stage, severity, since = "NUM006", "verify", "warning", "0.1"
+    code, stage, severity, since = "NUM006", "verify", "error", "0.1"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
+        accepted = bool(case.job.edits_for("verify", "accept-random"))
         for finding in case.findings("random-output"):
             facts = finding.facts
             outputs = ", ".join(f"`{o}`" for o in facts["outputs"])
             yield Diagnosis(
                 self.code,
-                f"{outputs} is random in the model and in the file: only shape and dtype were compared",
-                "take the random numbers as an input if values must be repeatable",
+                f"{outputs} is random in the model and in the file: only shape and dtype could be compared",
+                "call `model.eval()` if it is dropout; take the random numbers as an input if they are meant",
                 finding.location or Location(),
+                severity="warning" if accepted else "error",
             )
+
+    def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
+        if found.severity == "error":
+            changes = "the values of random outputs are not verified"
+            yield Repair(self.code, "hand the file over with its own random generator", Edit("verify", "accept-random"), "unsafe", changes)
 
 
 def bad() -> Job:

@@ -29,7 +29,20 @@ def conjugate(self: Any) -> Any:
     return op.Mul(self, op.CastLike(op.Constant(value=ir.tensor([1.0, -1.0], dtype=ir.DataType.FLOAT)), self))
 
 
+def absolute(self: Any) -> Any:
+    """Return the absolute value, scaled by the larger part so that its square does not overflow."""
+    parts = op.Abs(self)
+    last = op.Constant(value_ints=[-1])
+    larger = op.ReduceMax(parts, last, keepdims=1)
+    one = op.CastLike(op.Constant(value_float=1.0), larger)
+    zero = op.CastLike(op.Constant(value_float=0.0), larger)
+    plain = op.Or(op.Equal(larger, zero), op.IsInf(larger))  # where there is nothing to scale by
+    scale = op.Where(plain, one, larger)
+    return op.Squeeze(op.Mul(op.ReduceL2(op.Div(parts, scale), last, keepdims=1), scale), last)
+
+
 COMPLEX_TRANSLATIONS: dict[Any, Callable[..., Any]] = {
     aten.constant_pad_nd.default: constant_pad,
     aten._conj_physical.default: conjugate,
+    aten.abs.default: absolute,
 }
