@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import stat
 from pathlib import Path
 
@@ -14,7 +15,8 @@ import torch._dynamo  # replaces torch.manual_seed once, when it is first import
 from torch import nn
 
 import torchferry
-from torchferry import files, ort
+from torchferry import eager, files, ort
+from torchferry.deadline import time_limit
 from torchferry.progress import Event
 
 
@@ -182,3 +184,19 @@ def test_a_runtime_that_hangs_is_an_answer(tmp_path: Path) -> None:
         os.kill(worker._process.pid, 19)  # SIGSTOP: it is there and says nothing
         worker.time_limit = 0.2
         assert worker.run(key, {"x": np.ones(1, np.float32)}).type_name == "TimeLimit"  # type: ignore[union-attr]
+
+
+class Endless(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        while x.abs().max() > 1:
+            x = x / 2
+        return x
+
+
+def test_a_model_that_never_ends_on_some_input_is_asked_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(eager, "PATIENCE", 0.3)
+    with time_limit(60, "the test"):
+        with pytest.raises(eager.NoAnswer):
+            eager.call_on_made_input(Endless(), (torch.full((2,), torch.inf),))
+        left = signal.getitimer(signal.ITIMER_REAL)[0]
+    assert 50 < left < 60, "the limit around it must go on"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -27,6 +28,7 @@ def time_limit(seconds: float, what: str) -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         raise TookTooLong(f"{what} took longer than the time limit of {seconds:g} s")
 
+    began, outer = time.monotonic(), signal.getitimer(signal.ITIMER_REAL)[0]
     handler = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
@@ -34,3 +36,5 @@ def time_limit(seconds: float, what: str) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)
+        if outer:  # a limit around this one goes on with what is left of it
+            signal.setitimer(signal.ITIMER_REAL, max(0.001, outer - (time.monotonic() - began)))

@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from torchferry.deadline import TookTooLong, time_limit
+
 # Up to here a whole copy is made for safety; a larger model shares its parameters with the copy, as memory would double.
 WHOLE_COPY_BYTES = 256 * 2**20
+PATIENCE = 10.0  # seconds for a call of a model up to that size on an input that we made
 
 
 def fresh(module: torch.nn.Module) -> torch.nn.Module:
@@ -34,6 +37,24 @@ def weight_bytes(module: torch.nn.Module) -> int:
     """Return the size of a module's parameters and buffers, each storage counted once."""
     tensors = [t for t in [*module.parameters(), *module.buffers()] if not t.is_meta and t.layout is torch.strided]
     return sum({t.data_ptr(): t.numel() * t.element_size() for t in tensors}.values())
+
+
+class NoAnswer(Exception):
+    """The model was still busy with an input that we made when its time was up."""
+
+
+def call_on_made_input(module: Any, args: tuple[Any, ...], *, seed: int = 0) -> tuple[torch.Tensor, ...]:
+    """Return what `call` returns, but raise NoAnswer for a model that does not come back: a loop may never end on numbers we made up.
+
+    A large model may well take that long; it gets all the time that the stage has.
+    """
+    if weight_bytes(module) > WHOLE_COPY_BYTES:
+        return call(module, args, seed=seed)
+    try:
+        with time_limit(PATIENCE, "the model"):
+            return call(module, args, seed=seed)
+    except TookTooLong as error:
+        raise NoAnswer(f"the model gave no answer within {PATIENCE:g} s") from error
 
 
 def call(module: Any, args: tuple[Any, ...], *, seed: int = 0) -> tuple[torch.Tensor, ...]:

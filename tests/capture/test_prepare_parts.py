@@ -111,6 +111,22 @@ def test_gradients_inside_forward_become_operators_for_any_size() -> None:
     assert all(p.requires_grad for p in model.parameters())
 
 
+def test_a_gradient_is_found_in_a_forward_that_a_class_was_given_from_elsewhere() -> None:
+    def forward(self: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        with torch.enable_grad():
+            x = x.detach().requires_grad_(True)
+            return torch.autograd.grad(x.pow(2).sum(), x)[0]
+
+    class Given(nn.Module):
+        pass
+
+    Given.forward = forward
+    made = type("Made", (nn.Module,), {"forward": forward})  # has no source of its own at all
+    for model in (Given(), made()):
+        found = [f for f in prepare.survey(Flat(model), ()) if f.kind == "gradient-inside"]
+        assert [f.facts["code"] for f in found] == ["return torch.autograd.grad(x.pow(2).sum(), x)[0]"]
+
+
 @pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr"])
 def test_sparse_constants_become_dense(layout: str) -> None:
     class Graph(nn.Module):

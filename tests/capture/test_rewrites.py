@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+
 import torch
 from bound import agrees, bound, captured, healed
 from torch import nn
 
-from torchferry.capture.rewrites import diff
+from torchferry.capture.rewrites import conditions, diff
 from torchferry.records import Edit
 
 up, down = torch.rand(3, 4) + 1, torch.rand(5, 4) - 3
@@ -89,6 +91,27 @@ class Layers(nn.Module):
         return x
 
 
+class Experts(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate, self.experts = nn.Linear(4, 3), nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+
+    def forward(self, x):
+        weights, chosen = self.gate(x).softmax(-1).topk(2, -1)
+        out = torch.zeros_like(x)
+        for k, expert in enumerate(self.experts):
+            rows, slot = torch.where(chosen == k)
+            if rows.numel() == 0: continue  # noqa: E701  # fmt: skip  the single line is the point
+            out[rows] += weights[rows, slot, None] * expert(x[rows])
+        return out
+
+
+class OneLine(nn.Module):
+    def forward(self, x):
+        if x.mean() > 0.25: x = x * 2  # noqa: E701  # fmt: skip  the single line is the point
+        return x + 1
+
+
 def test_a_chain_of_branches_on_values_keeps_every_side() -> None:
     model = Gate().eval()
     assert agrees(healed(bound(model, (up,), BATCH)), model, (up,), (down,), (down + 2.5,))
@@ -124,6 +147,26 @@ def test_a_lookup_by_a_tensor_tries_every_item() -> None:
 def test_an_early_exit_leaves_later_layers_without_effect() -> None:
     model = Layers().eval()
     assert agrees(healed(bound(model, (up,), BATCH)), model, (up * 9,), (down * 0.01,))
+
+
+def test_a_round_that_is_skipped_when_there_is_nothing_to_do_is_not_skipped() -> None:
+    model = Experts().eval()
+    step = captured(bound(model, (up,), BATCH))
+    sites = next(f for f in step.findings if f.kind == "rewrites").facts["sites"]
+    assert [(s["kind"], s["how"]) for s in sites] == [("exit", "drop")]
+    assert agrees(healed(bound(model, (up,), BATCH)), model, (up,), (down,), (down[:1],))
+
+
+def test_a_branch_in_one_line_is_a_branch() -> None:
+    model = OneLine().eval()
+    assert agrees(healed(bound(model, (up,), BATCH)), model, (up,), (down,))
+
+
+def test_an_exit_on_an_empty_tensor_is_known_by_its_look() -> None:
+    asks = ("i.numel() == 0", "not len(i)", "i.shape[0] < 1", "i.size(0) <= 0")
+    assert all(conditions.is_emptiness(ast.parse(text, mode="eval").body) for text in asks)
+    others = ("i.numel() == 1", "i.sum() == 0", "i.numel() < n", "i == 0", "len(i) > 0")
+    assert not any(conditions.is_emptiness(ast.parse(text, mode="eval").body) for text in others)
 
 
 def test_the_finding_is_at_the_line_of_the_branch() -> None:

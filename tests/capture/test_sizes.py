@@ -50,6 +50,20 @@ class Modulo(nn.Module):
         return x.reshape(x.shape[0], -1, 4).sum(-1).amax(1)
 
 
+class Halves(nn.Module):
+    def forward(self, x):
+        return x.view(x.shape[0], x.shape[1] // 2, 2, -1).sum(2)
+
+
+class Padded(nn.Module):
+    def forward(self, x):
+        p = (4 - x.shape[1] % 4) % 4
+        if p:
+            x = nn.functional.pad(x, (0, 0, 0, p))
+        b, n, c = x.shape
+        return x.reshape(b, n // 4, 4, c).mean(2)
+
+
 BOTH = {0: {0: "batch", 1: "length"}}
 
 
@@ -89,6 +103,22 @@ def test_pieces_are_captured_on_both_sides_of_a_guard_and_joined() -> None:
     assert step.value is not None, step.fault
     assert step.value.strategy == "piecewise"
     assert agrees(step, model, *[(torch.rand(2, n),) for n in (3, 4, 8, 9)])
+
+
+def test_one_piece_is_enough_where_it_is_right_on_both_sides() -> None:
+    model = Padded()
+    what = bound(model, (torch.rand(2, 8, 3),), {0: {0: "batch", 1: "length", 2: "width"}})
+    found = next(f for f in captured(what).findings if f.kind == "guard-narrows")
+    step = captured(what, Edit("capture", "piecewise", {"guard": found.facts["guard"]}))
+    assert agrees(step, model, *[(torch.rand(b, n, 3),) for b, n in ((1, 1), (2, 4), (3, 7), (2, 12))])
+    assert not any("cond" in str(n.target) for n in step.value.program.graph.nodes)
+
+
+def test_a_guard_that_divides_by_a_size_which_may_be_zero_stops_nothing() -> None:
+    model = Halves()
+    step = captured(bound(model, (torch.rand(2, 6, 3),), {0: {0: "batch", 1: "length", 2: "width"}}))
+    assert agrees(step, model, (torch.rand(3, 8, 3),))
+    assert holds("Eq(Mod(n, floor(n / 2)), 0)", {"n": 1}) is None
 
 
 def test_conditions_can_be_read_told_and_tested() -> None:

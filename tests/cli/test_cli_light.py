@@ -14,7 +14,7 @@ from commands import environment, run
 from torchferry import catalogue
 from torchferry.cli import doctor
 
-HEAVY = ("torch", "onnx", "onnxruntime", "onnxscript", "onnx_ir", "transformers", "numpy", "sympy", "libcst")
+HEAVY = ("torch", "onnx", "onnxruntime", "onnxscript", "onnx_ir", "transformers", "numpy", "sympy")
 SOME_CODE = catalogue.load()[0].code
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from torchferry.guards import holds, symbols
 from torchferry.records import Bound, Dim
 
 MOST_PIECES = 8  # a program that needs more is a loop written out, and wants another repair
+QUICK = 10_000  # the product of sizes up to which a model is tried on the spot, so that no trial takes seconds
 
 
 class TooManyPieces(Exception):
@@ -70,7 +72,8 @@ def _is_right_elsewhere(piece: Piece, bound: Bound, names: list[str]) -> bool:
 
     Such a program needs no other beside it. Only a handful of sizes are tried here; verification tries the file at many more.
     """
-    others = [p for p in _grid([piece], bound, names) if not piece.covers(p) and all(n >= 2 for n in p.values())]
+    small = [p for p in _grid([piece], bound, names) if min(p.values()) >= 2 and math.prod(p.values()) <= QUICK]
+    others = [p for p in small if not piece.covers(p)]
     tried = sorted(others, key=lambda p: sum(p.values()))[:: max(1, len(others) // 4)][:5]
     run = piece.program.module(check_guards=False)
     run._forward_pre_hooks.clear()  # torch's own check of the sizes, which no file has

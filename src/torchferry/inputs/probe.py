@@ -109,7 +109,7 @@ class Prober:
             with eager.untouched(self.module), uncompiled(self.module), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 if self.stand_ins is None:
-                    eager.call(self.module, tensors)
+                    eager.call_on_made_input(self.module, tensors)
                 else:
                     fakes = [self.stand_ins.from_tensor(t) for t in tensors]
                     with self.stand_ins, torch.no_grad():

@@ -29,7 +29,7 @@ class Sides:
     def eager(self, args: Call, *, seed: int = 0) -> list[Array] | Fault:
         """Return what a fresh copy of the module gives, or what it raised."""
         try:
-            return arrays(eager.call(eager.fresh(self.bound.module), args, seed=seed))
+            return arrays(eager.call_on_made_input(eager.fresh(self.bound.module), args, seed=seed))
         except Exception as error:  # the user's forward may refuse an input in any way it likes
             return Fault.of(error)
 

@@ -27,7 +27,10 @@ def _lines(kind: type, pattern: str) -> tuple[tuple[Location, str], ...]:
         return ()
     wanted = re.compile(pattern)
     found = {
-        (file, first + n): text.strip() for file, first, lines in _blocks(kind) for n, text in enumerate(lines) if wanted.search(text)
+        (file, first + n): text.strip()
+        for file, first, lines in _blocks(kind)
+        for n, text in enumerate(lines)
+        if wanted.search(text)
     }
     return tuple((Location(file=file, line=line), text) for (file, line), text in found.items())
 
