@@ -44,7 +44,7 @@ class NoAnswer(Exception):
 
 
 def call_on_made_input(module: Any, args: tuple[Any, ...], *, seed: int = 0) -> tuple[torch.Tensor, ...]:
-    """Return what `call` returns, but raise NoAnswer for a model that does not come back: a loop may never end on numbers we made up.
+    """Return what `call` returns, or raise NoAnswer: a loop may never end on numbers that we made up.
 
     A large model may well take that long; it gets all the time that the stage has.
     """

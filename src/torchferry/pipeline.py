@@ -18,6 +18,7 @@ from torchferry.progress import Event, tell
 from torchferry.records import Bound, Captured, Case, Checked, Fault, History, Job, Safety, Stage, Step, Translated, Verified
 
 MOST_REPAIRS = 16  # a job that needs more has something else wrong with it
+PATIENCE = 120.0  # seconds for all repairs together, or four times as long as the first pass took
 
 
 def run(job: Job, known: tuple[Step, ...] = ()) -> Case:
@@ -38,13 +39,16 @@ def heal(job: Job, allow: Safety | None = "safe") -> History:
 
     case = run(_in_own_folder(job, job, 0))
     history = History(cases=(case,), best=case)
+    until = time.perf_counter() + max(PATIENCE, 4 * sum(step.seconds for step in case.steps))
     for number in range(1, 1 + MOST_REPAIRS):
         offer = next_repair(history, allow) if allow is not None else None
-        if offer is None:
+        left = until - time.perf_counter()
+        if offer is None or left <= 0:
             break
         diagnosis, repair = offer
         tell(Event("repair", repair.edit.stage, f"{repair.code}: {repair.title}"))
         edited = _in_own_folder(history.best.job.plus(repair.edit), job, number)
+        edited = replace(edited, budget=replace(job.budget, time_limit=min(job.budget.time_limit, left)))
         mended = run(edited, _still_true(history.best, repair.edit.stage))
         history = judge(history, diagnosis, repair, mended)
     return history

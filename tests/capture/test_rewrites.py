@@ -101,14 +101,14 @@ class Experts(nn.Module):
         out = torch.zeros_like(x)
         for k, expert in enumerate(self.experts):
             rows, slot = torch.where(chosen == k)
-            if rows.numel() == 0: continue  # noqa: E701  # fmt: skip  the single line is the point
+            if rows.numel() == 0: continue  # noqa: E701  # fmt: skip
             out[rows] += weights[rows, slot, None] * expert(x[rows])
         return out
 
 
 class OneLine(nn.Module):
     def forward(self, x):
-        if x.mean() > 0.25: x = x * 2  # noqa: E701  # fmt: skip  the single line is the point
+        if x.mean() > 0.25: x = x * 2  # noqa: E701  # fmt: skip
         return x + 1
 
 

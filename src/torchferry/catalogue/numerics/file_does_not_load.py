@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from torchferry.catalogue.rule import Rule
 from torchferry.records import Case, Diagnosis, Job, Location
 
-NODE = re.compile(r"node with name '([^']+)'|Node \(([^)]+)\) Op|[io][nf] node \(([^)]+)\)|In Node, \(\"([^\"]+)\"|of node:?\s*name: (\S+)")
+# the ways in which onnxruntime names a node: a missing kernel, failed inference, types, a schema
+NODE = re.compile(r"node with name '([^']+)'|Node \(([^)]+)\) Op|[io][nf] node \(([^)]+)\)|In Node, \(\"([^\"]+)\"")
 
 
 class FileDoesNotLoad(Rule):

@@ -41,7 +41,8 @@ class RandomOutput(Rule):
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
         if found.severity == "error":
             changes = "the values of random outputs are not verified"
-            yield Repair(self.code, "hand the file over with its own random generator", Edit("verify", "accept-random"), "unsafe", changes)
+            edit = Edit("verify", "accept-random")
+            yield Repair(self.code, "hand the file over with its own random generator", edit, "unsafe", changes)
 
 
 def bad() -> Job:
