@@ -26,6 +26,8 @@ class FileDoesNotLoad(Rule):
     """
 
     code, stage, severity, since = "NUM015", "verify", "error", "0.1"
+    last_resort = True  # a rule that knows why the file does not load says more
+    explains = frozenset({"RUN900"})
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         for finding in case.findings("file-not-loaded"):
