@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from torchferry.errors import UsageError
 from torchferry.files import check_writable, move_into_place, workspace, write_text
-from torchferry.records import Bound, Diagnosis, History, Repair, Trial
+from torchferry.records import Bound, Case, Diagnosis, History, Repair, Trial
 
 Kind = Literal["export", "verify", "check"]
 FORMATS = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json", ".sarif": "sarif", ".txt": "text"}
@@ -119,7 +119,8 @@ class Result:
         """Write the smallest input, and a script of a few lines, that show the first failing trial; None if none failed."""
         from torchferry.verify.reproduce import write
 
-        return write(self.history.best, Path(directory))
+        with workspace() as folder:
+            return write(_with_its_file(self.history.best, folder), Path(directory))
 
     def recipe(self) -> str:
         """Return a short script that makes the same file again, its repairs included."""
@@ -138,6 +139,18 @@ class Result:
         from torchferry.report.html import notebook
 
         return notebook(self)
+
+
+def _with_its_file(case: Case, folder: Path) -> Case:
+    """Return the case with its file on disk: an export that failed left none behind, but the graph is still in memory."""
+    made = case.value("translate")
+    if made is None or made.model is None or made.path.exists():
+        return case
+    from torchferry.translate.save import save
+
+    save(made.model, folder / made.path.name)
+    again = replace(made, path=folder / made.path.name)
+    return replace(case, steps=tuple(replace(s, value=again) if s.stage == "translate" else s for s in case.steps))
 
 
 def size_on_disk(path: Path) -> int:

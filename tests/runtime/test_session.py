@@ -13,8 +13,9 @@ import onnxruntime
 import pytest
 import torch
 
+from torchferry.certificate import SESSION_KEY
 from torchferry.errors import FeedError
-from torchferry.runtime.session import SETTINGS, CoercionWarning, InferenceSession, SessionError
+from torchferry.runtime.session import CoercionWarning, InferenceSession, SessionError
 
 RELU = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) { [act] y = Relu (x) }'
 ONES = np.ones((2, 3), np.float32)
@@ -128,7 +129,7 @@ def test_bfloat16_goes_in_and_comes_out(tmp_path: Path) -> None:
 def test_the_settings_that_a_file_asks_for_are_made(tmp_path: Path) -> None:
     path = saved(RELU, tmp_path)
     model = onnx.load(str(path))
-    model.metadata_props.add(key=SETTINGS, value=json.dumps({"config": {"session.use_env_allocators": "1"}}))
+    model.metadata_props.add(key=SESSION_KEY, value=json.dumps({"config": {"session.use_env_allocators": "1"}}))
     path.write_bytes(model.SerializeToString())
     options = InferenceSession(path).get_session_options()
     assert options.get_session_config_entry("session.use_env_allocators") == "1"

@@ -10,6 +10,7 @@ import torch
 from crossing import crossed
 from torch import nn
 
+import torchferry
 from torchferry.verify.reproduce import write
 
 
@@ -30,3 +31,16 @@ def test_there_is_nothing_to_write_when_all_is_well(tmp_path: Path) -> None:
     result = crossed(nn.ReLU(), (torch.randn(2, 4),), tmp_path)
     assert write(result.history.best, tmp_path / "out") is None
     assert not (tmp_path / "out").exists()
+
+
+class OnLength(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.mean(1) if x.shape[1] > 10 else x.amax(1)
+
+
+def test_an_export_that_was_refused_can_still_be_reproduced(tmp_path: Path) -> None:
+    result = torchferry.export(OnLength(), (torch.randn(2, 5, 4),), tmp_path / "m.onnx", repair="off", check=False)
+    assert not result.ok
+    script = result.reproducer(tmp_path / "shown")
+    assert script is not None
+    assert sorted(p.name for p in script.parent.iterdir()) == ["model.onnx", "reproduce.py", "trial.npz"]

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from torchferry import ort
+from torchferry.certificate import SESSION_KEY
 from torchferry.check.dtypes import of_text
 from torchferry.check.feeds import Change, declared_by, fit
 from torchferry.check.sniff import sniff
 from torchferry.errors import FeedError, TorchferryError
 
-SETTINGS = "pkg.torchferry.session"  # metadata of a file: what its session must set, as JSON
 # It turns a lookup of counted positions into a slice, which hides positions beyond the table: wrong numbers, no error.
 HIDES_ERRORS = "GatherToSliceFusion"
 
@@ -97,7 +97,7 @@ class InferenceSession:
         arguments = (options, providers, provider_options, more)
         try:
             session = open_like_the_user(self._source, *arguments)
-            settings = session.get_modelmeta().custom_metadata_map.get(SETTINGS)
+            settings = session.get_modelmeta().custom_metadata_map.get(SESSION_KEY)
             return open_like_the_user(self._source, *arguments, settings=json.loads(settings)) if settings else session
         except Exception as error:  # whatever onnxruntime raises is raised again, explained
             raise self._explained(error, None) from error

@@ -42,9 +42,7 @@ def verify(case: Case) -> Step:
 
 def _file(case: Case) -> Translated:
     """Return the file to compare: the translated one, or what a repair of the check stage made of it."""
-    translated, checked = case.value("translate"), case.value("check")
-    mended = checked.path if checked is not None else None
-    return replace(translated, path=mended) if mended else translated
+    return replace(case.value("translate"), path=case.file)
 
 
 def _verified(case: Case, sides: Sides) -> Step:

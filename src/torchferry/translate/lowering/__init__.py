@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import onnx
 import onnx_ir as ir
 from onnx_ir.passes import common
 
@@ -75,8 +74,3 @@ def _lowered(node: ir.Node, now: int, wanted: int) -> bool:
     made = list(draft.nodes)
     draft.swap(*values)
     return all(known(new, wanted) and (fits(new, wanted, wanted) or _lowered(new, now, wanted)) for new in made)
-
-
-def opset_of(schema: onnx.defs.OpSchema) -> int:
-    """Return the opset that brought a schema."""
-    return int(schema.since_version)
