@@ -86,14 +86,21 @@ def _layers(step: Step, x: Tensor, states: State, cells: list[Cell], settings: t
 
 
 def _sequence(step: Step, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
-    """Return the outputs of one direction and its last state; a scan, so that any length will do."""
-    from torch._higher_order_ops.scan import scan
-
+    """Return the outputs of one direction and its last state; in a capture a scan, so that any length will do."""
     gates = linear(x, cell.ih, cell.reduce_range)  # the kernel, too, rounds the whole sequence at once
 
     def body(now: State, gate: Tensor) -> tuple[list[Tensor], Tensor]:
         after = step(gate, linear(now[0], cell.hh, cell.reduce_range), tuple(now))
         return [a.clone() for a in after], after[0].clone()
 
-    ends, outputs = scan(body, [s.clone() for s in state], gates, dim=0)
-    return outputs, tuple(ends)
+    if torch.compiler.is_compiling():
+        from torch._higher_order_ops.scan import scan
+
+        ends, outputs = scan(body, [s.clone() for s in state], gates, dim=0)
+        return outputs, tuple(ends)
+    made: list[Tensor] = []  # called as it is, a scan would compile its body anew for every cell
+    for gate in gates:
+        now, out = body(state, gate)
+        state = tuple(now)
+        made.append(out)
+    return torch.stack(made), state
