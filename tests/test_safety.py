@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import stat
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -200,3 +201,20 @@ def test_a_model_that_never_ends_on_some_input_is_asked_no_longer(monkeypatch: p
             eager.call_on_made_input(Endless(), (torch.full((2,), torch.inf),))
         left = signal.getitimer(signal.ITIMER_REAL)[0]
     assert 50 < left < 60, "the limit around it must go on"
+
+
+class Warner(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        warnings.warn("an old habit", stacklevel=1)
+        return x * 2
+
+
+def test_what_libraries_warn_of_goes_to_the_log_and_not_to_the_screen(caplog: pytest.LogCaptureFixture) -> None:
+    with warnings.catch_warnings(record=True) as shown, caplog.at_level("INFO", logger="torchferry"):
+        warnings.simplefilter("always")
+        before = warnings.showwarning
+        result = torchferry.export(Warner(), (torch.randn(2, 3),))
+        assert warnings.showwarning is before
+    assert result.ok
+    assert [str(w.message) for w in shown] == []
+    assert any("an old habit" in record.getMessage() for record in caplog.records)

@@ -13,7 +13,7 @@ from typing import Any
 from torchferry import pipeline
 from torchferry.errors import ExportError, UsageError, VerifyError, did_you_mean
 from torchferry.files import check_writable, move_into_place, workspace
-from torchferry.progress import Listener, listening
+from torchferry.progress import Listener, listening, warnings_logged
 from torchferry.records import Budget, Edit, History, Job, Safety
 from torchferry.result import Result, keep_without_name, size_on_disk
 
@@ -194,7 +194,7 @@ def _working(job: Job, destination: Path | None, progress: Listener | None) -> I
     from torchferry.eager import untouched
 
     name = destination.name if destination is not None else "model.onnx"
-    with listening(progress), untouched(job.model), workspace(near=destination) as folder:
+    with listening(progress), warnings_logged(), untouched(job.model), workspace(near=destination) as folder:
         yield replace(job, workspace=folder, file_name=name)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 log = logging.getLogger("torchferry")
 
@@ -44,3 +45,15 @@ def listening(listener: Listener | None) -> Iterator[None]:
         yield
     finally:
         _listener.reset(token)
+
+
+@contextmanager
+def warnings_logged() -> Iterator[None]:
+    """Send what libraries warn of to the log for as long as the block runs: what matters to the user is in the result."""
+
+    def note(message: Any, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
+        log.info("%s:%d: %s: %s", filename, lineno, category.__name__, message)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = note
+        yield

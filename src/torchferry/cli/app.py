@@ -35,7 +35,14 @@ app = typer.Typer(
     help=INTRO, epilog=EXAMPLES, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
 
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="package.module:name, file.py:name, program.pt2 or hf:DIRECTORY")]
+Model = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="package.module:name or file.py:name, where name is a function that returns (model, args), the example call included; "
+        "or program.pt2, or hf:DIRECTORY",
+    ),
+]
 Input = Annotated[
     list[str] | None,
     typer.Option("--input", metavar="NAME:SHAPE[:DTYPE]", help="make an example input, as in x:2x3:float32 or ids:1x8:int64"),
