@@ -12,6 +12,7 @@ from torchferry.cli.main import main
 
 MODELS = """
 import ctypes
+import time
 import torch
 from torch import nn
 
@@ -38,6 +39,12 @@ class Crash(nn.Module):
         return ctypes.string_at(0)
 
 
+class Slow(Fine):
+    def forward(self, x):
+        time.sleep(0.5)
+        return self.linear(x)
+
+
 class Hang(nn.Module):
     def forward(self, x):
         library, lock = ctypes.PyDLL(None), ctypes.create_string_buffer(64)
@@ -53,6 +60,7 @@ def made(kind):
 def fine(): return made(Fine)
 def other(): return made(Other)
 def crash(): return made(Crash)
+def slow(): return made(Slow)
 def hang(): return made(Hang)
 def with_kwargs(): return Fine(), (), {"x": torch.ones(2, 3)}
 def alone(): return Fine()

@@ -41,7 +41,7 @@ def test_a_hang_in_native_code_ends_at_the_time_limit(here: Path) -> None:
 def _started(here: Path) -> subprocess.Popen[str]:
     """Start an export over an older file, and return once it is in the middle of its work."""
     (here / "m.onnx").write_text("an older file")
-    words = command("export", "torchferry.demo:mlp", "-o", "m.onnx")
+    words = command("export", "models.py:slow", "-o", "m.onnx")
     child = subprocess.Popen(words, cwd=here, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert child.stderr is not None
     while "inputs" not in child.stderr.readline():
