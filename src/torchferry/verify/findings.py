@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from torchferry.records import Case, Finding
+from torchferry.verify import misnamed
 from torchferry.verify.behaviour import behaviour
-from torchferry.verify.judge import Bench, Judged, swallows_nan
+from torchferry.verify.blame import stage_of
+from torchferry.verify.judge import Bench, Judged, judge, swallows_nan
 from torchferry.verify.layers import blame_runtime
 from torchferry.verify.locate import locate
 from torchferry.verify.nature import takes_maximum
@@ -15,6 +18,8 @@ from torchferry.verify.oracle import Character
 from torchferry.verify.shrink import shrink
 from torchferry.verify.source import text
 from torchferry.verify.tape import Tape
+
+SEEDS = 3  # more trials at sizes that are under suspicion
 
 
 def findings(case: Case, bench: Bench, judged: Sequence[Judged], habits: Character, tape: Tape) -> tuple[Finding, ...]:
@@ -56,7 +61,7 @@ def _culprit(case: Case, bench: Bench, failing: Judged, judged: Sequence[Judged]
     facts["failing"] = [j.trial.name for j in judged if j.trial.outcome in ("differ", "file-refused")][:8]
     refused = failing.trial.outcome == "file-refused"
     if not refused and (blamed := blame_runtime(bench, failing)) is not None:
-        facts.update(optimisers=list(blamed.optimisers), stage="onnxruntime's optimiser", cause="optimiser")
+        facts.update(optimisers=list(blamed.optimisers), stage="onnxruntime's optimiser", cause="optimiser", value=blamed.value)
         return Finding("wrong-only-when-optimised-by-onnxruntime", blamed.location, facts)
     if facts["what"] == "count":  # another model's file: there is no place to look for
         return Finding("output-differs", None, facts)
@@ -64,13 +69,29 @@ def _culprit(case: Case, bench: Bench, failing: Judged, judged: Sequence[Judged]
         return Finding("nan-swallowed", next((n.location for n in tape.notes if takes_maximum(n)), None), facts)
     captured = case.value("capture")
     culprit = locate(bench, failing, captured.guards if captured else ())
+    if misnamed.plain(failing) and (names := misnamed.misnamed(bench, failing)) is not None:
+        return Finding("misnamed", culprit.location if culprit else None, {**facts, "side": names.what, "names": names.names})
     if culprit is None:
         return Finding("file-refuses" if refused else "output-differs", None, {**facts, "cause": "unknown"})
     place = culprit.location
     facts.update(cause=culprit.cause, guard=culprit.guard, code=text(place.file, place.line))
-    frozen = culprit.cause in ("guard", "branch-frozen", "loop-unrolled", "size-baked")
+    facts["stage"] = stage_of(case, failing, culprit.cause)
+    if culprit.cause == "size-baked" and not _systematic(bench, failing):
+        facts.update(cause="unknown", stage="")
+    frozen = facts["cause"] in ("guard", "branch-frozen", "loop-unrolled", "size-baked")
     kind = "file-refuses" if refused else "size-baked" if frozen and facts["resized"] else "output-differs"
     return Finding(kind, place, facts)
+
+
+def _systematic(bench: Bench, failing: Judged) -> bool:
+    """Return whether the sizes are to blame: other values at the same sizes fail too."""
+    if failing.plan.given is not None or facts_of(failing, bench)["what"] == "shape":
+        return True
+    for seed in range(SEEDS):
+        plan = replace(failing.plan, seed=failing.plan.seed + 101 + seed)
+        if judge(bench, plan, plan.args(bench.sides.bound)).trial.outcome in ("agree", "ill-conditioned"):
+            return False
+    return True
 
 
 def _tie(bench: Bench, first: Judged) -> Finding:

@@ -1,7 +1,11 @@
-"""Every value inside the file: a copy of it in which all intermediates are outputs, run without optimisation."""
+"""Every value inside the file, in one session: a copy in which all intermediates are outputs, run without optimisation.
+
+Values that hang on large weights alone are left out: they are the same for every input, and would be most of what is moved.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -10,10 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
+from onnx import numpy_helper
 
 from torchferry.records import Fault
 from torchferry.verify.arrays import Array
 from torchferry.verify.sides import Call, Sides
+
+LARGE_WEIGHT = 2**16  # elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +31,20 @@ class Inside:
     names: tuple[str, ...]  # of the values, in the order in which the nodes make them
     sides: Sides
     session: str
+    constants: dict[str, Array]  # small ones: a number taken from the example may be among them
 
     def values(self, args: Call) -> dict[str, Array] | Fault:
         """Return every intermediate value by name, or what stopped the run."""
         got = self.sides.worker.run(self.session, self.sides.feeds(args), list(self.names))
-        return got if isinstance(got, Fault) else dict(zip(self.names, got, strict=True))
+        return got if isinstance(got, Fault) else {**self.constants, **dict(zip(self.names, got, strict=True))}
 
     def node_of(self, value: str) -> onnx.NodeProto | None:
         """Return the node that makes a value."""
         return next((n for n in self.model.graph.node if value in n.output), None)
+
+    def taker_of(self, value: str) -> onnx.NodeProto | None:
+        """Return the first node that takes a value."""
+        return next((n for n in self.model.graph.node if value in n.input), None)
 
 
 @contextmanager
@@ -40,14 +52,40 @@ def opened(sides: Sides) -> Iterator[Inside | Fault]:
     """Give the file with its inside out; the copy is gone afterwards."""
     path = Path(sides.file.path)
     model = onnx.load(str(path), load_external_data=False)
-    names = tuple(o for n in model.graph.node for o in n.output if o)
+    names = _telling(model.graph)
     with tempfile.TemporaryDirectory(prefix=".torchferry-") as folder:
         key = sides.worker.open(expose(model, names, path, Path(folder) / "inside.onnx"), level="none")
         if isinstance(key, Fault):
             yield key
             return
-        yield Inside(model, names, sides, key)
+        yield Inside(model, names, sides, key, _small_constants(model.graph))
         sides.worker.close(key)
+
+
+def _telling(graph: onnx.GraphProto) -> tuple[str, ...]:
+    """Return the values worth looking at, in the nodes' order: all but those that hang on large weights alone."""
+    fed, heavy = {i.name for i in graph.input}, {t.name for t in graph.initializer if _elements(t) > LARGE_WEIGHT}
+    fed -= {t.name for t in graph.initializer}
+    names: list[str] = []
+    for node in graph.node:
+        outputs = [o for o in node.output if o]
+        moves = bool(fed & set(node.input)) or any(a.HasField("g") for a in node.attribute)
+        if moves:
+            fed.update(outputs)
+        elif heavy & set(node.input):
+            heavy.update(outputs)
+            continue
+        names += outputs
+    return tuple(names)
+
+
+def _elements(tensor: onnx.TensorProto) -> int:
+    return math.prod(tensor.dims)
+
+
+def _small_constants(graph: onnx.GraphProto) -> dict[str, Array]:
+    inline = [t for t in graph.initializer if t.data_location != onnx.TensorProto.EXTERNAL and _elements(t) <= LARGE_WEIGHT]
+    return {t.name: numpy_helper.to_array(t) for t in inline if t.data_type != onnx.TensorProto.STRING}
 
 
 def expose(model: onnx.ModelProto, names: Sequence[str], beside: Path, to: Path) -> Path:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import onnx
 
 from torchferry import eager
-from torchferry.records import Fault, Location
+from torchferry.ort import Worker
+from torchferry.records import Fault, Location, Translated
 from torchferry.verify.fingerprint import Index
 from torchferry.verify.inside import expose, opened
 from torchferry.verify.judge import Bench, Judged, differences
@@ -41,23 +42,43 @@ class Blamed:
 
     optimisers: tuple[str, ...]
     location: Location | None
+    value: str = ""  # that stands inside the rewrite
 
 
 def blame_runtime(bench: Bench, failing: Judged) -> Blamed | None:
     """Return what to blame when the file is right with onnxruntime's optimisations off; None when it is wrong then too."""
-    if not _right_with(bench, failing, level="none"):
+    sides = bench.sides
+
+    def right(key: str) -> bool:
+        got = sides.run(failing.args, key)
+        return not isinstance(got, Fault) and not differences(bench, failing.want, got)[0]
+
+    blamed = _blamed(sides.worker, sides.file, right)
+    if blamed is None or (blamed.location is not None and blamed.location.line):
+        return blamed
+    return replace(blamed, location=_by_value(bench, failing, blamed.value) or blamed.location)
+
+
+def blame_opening(worker: Worker, file: Translated) -> Blamed | None:
+    """Return what to blame when the file opens only with onnxruntime's optimisations off; None when it does not open then."""
+    return _blamed(worker, file, lambda key: True)
+
+
+def _blamed(worker: Worker, file: Translated, right: Callable[[str], bool]) -> Blamed | None:
+    def fine(path: Path, **options: object) -> bool:
+        key = worker.open(path, **options)
+        if isinstance(key, Fault):
+            return False
+        told = right(key)
+        worker.close(key)
+        return told
+
+    path = Path(file.path)
+    if not fine(path, level="none"):
         return None
-    guilty = _bisect(OPTIMISERS, lambda names: _right_with(bench, failing, disabled=list(names)))
-    return Blamed(guilty, _place(bench, failing))
-
-
-def _right_with(bench: Bench, failing: Judged, **options: object) -> bool:
-    key = bench.sides.worker.open(bench.sides.file.path, **options)
-    if isinstance(key, Fault):
-        return False
-    got = bench.sides.run(failing.args, key)
-    bench.sides.worker.close(key)
-    return not isinstance(got, Fault) and not differences(bench, failing.want, got)[0]
+    guilty = _bisect(OPTIMISERS, lambda names: fine(path, disabled=list(names)))
+    value, place = _exposed(file, fine)
+    return Blamed(guilty, place, value)
 
 
 def _bisect(names: Sequence[str], right: Callable[[Sequence[str]], bool]) -> tuple[str, ...]:
@@ -72,30 +93,21 @@ def _bisect(names: Sequence[str], right: Callable[[Sequence[str]], bool]) -> tup
     return tuple(names)
 
 
-def _place(bench: Bench, failing: Judged) -> Location | None:
-    """Return the place of a value whose mere exposure makes the output right: it stands inside the wrong rewrite."""
-    path = Path(bench.sides.file.path)
+def _exposed(file: Translated, fine: Callable[[Path], bool]) -> tuple[str, Location | None]:
+    """Return a value whose mere exposure makes all well, so that it stands inside the wrong rewrite, and its place."""
+    path = Path(file.path)
     model = onnx.load(str(path), load_external_data=False)
     names = [o for n in model.graph.node for o in n.output if o]
     with tempfile.TemporaryDirectory(prefix=".torchferry-") as folder:
-
-        def right(some: Sequence[str]) -> bool:
-            key = bench.sides.worker.open(expose(model, some, path, Path(folder) / "exposed.onnx"))
-            if isinstance(key, Fault):
-                return False
-            got = bench.sides.run(failing.args, key)
-            bench.sides.worker.close(key)
-            return not isinstance(got, Fault) and not differences(bench, failing.want, got)[0]
-
-        found = _bisect(names, right)
+        exposed = Path(folder) / "exposed.onnx"
+        found = _bisect(names, lambda some: fine(expose(model, some, path, exposed)))
     node = next((n for n in model.graph.node if found and found[0] in n.output), None)
-    if node is None:
-        return None
-    place = place_of_node(node, bench.sides.file.provenance)
-    return place if place.line else _by_value(bench, failing, found[0]) or place
+    return ("", None) if node is None else (found[0], place_of_node(node, file.provenance))
 
 
 def _by_value(bench: Bench, failing: Judged, name: str) -> Location | None:
+    if not name:
+        return None
     tape = record(eager.fresh(bench.sides.bound.module), failing.args, keep=True, prefix=bench.sides.bound.prefix)
     with opened(bench.sides) as inside:
         values = inside if isinstance(inside, Fault) else inside.values(failing.args)

@@ -42,6 +42,7 @@ class Nature:
     sorts_last: bool  # and that op's answer is the model's
     attends: bool  # it has an attention kernel, which makes something of infinities in its own way
     maximises: bool  # it takes maxima or minima, which pass NaN on in torch and pass over it in onnxruntime
+    complex: bool  # complex numbers become pairs of reals, whose squares overflow where torch's own magnitude does not
     random: tuple[bool, ...]  # which outputs are drawn anew at every call
     roles: Mapping[str, str] = field(default_factory=dict)
 
@@ -50,10 +51,11 @@ def nature(module: torch.nn.Module, notes: Sequence[Note], random: tuple[bool, .
     """Return what kind of model this is, from its parameters and from what eager was seen to do."""
     learned = any(p.numel() > 0 for p in module.parameters())
     exact = all(n.location.op in _EXACT for n in notes)
-    rounds = any(word in n.op for n in notes for word in _STEPS)
+    rounds = sorts(notes) is not None or any(word in n.op for n in notes for word in _STEPS)
     maximises = any(takes_maximum(n) for n in notes)
     attends = any("attention" in n.op for n in notes)
-    return Nature(learned, exact, rounds, sorts(notes), _sorts_last(notes), attends, maximises, random, roles)
+    pairs = any("complex" in d for n in notes for d in n.dtypes)
+    return Nature(learned, exact, rounds, sorts(notes), _sorts_last(notes), attends, maximises, pairs, random, roles)
 
 
 def takes_maximum(note: Note) -> bool:

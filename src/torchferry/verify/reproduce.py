@@ -1,4 +1,8 @@
-"""A failing trial as files that anybody can run: the model, the inputs with the outputs expected, and a short script."""
+"""A failing trial as files that anybody can run: the smallest model that shows it, its inputs, and a short script.
+
+The smallest model is the part of the file between values that are right and the first wrong one; where no such part can be
+proven to be at fault, the whole file, and the script says so.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,14 @@ import numpy as np
 import onnx
 
 from torchferry import eager
-from torchferry.records import Bound, Case, Tolerance, Translated, Trial
+from torchferry.ort import Worker
+from torchferry.records import Bound, Case, Fault, Tolerance, Translated, Trial
 from torchferry.verify.arrays import Array, array, arrays
-from torchferry.verify.sides import Call, output_order
+from torchferry.verify.judge import judge
+from torchferry.verify.shrink import shrink
+from torchferry.verify.sides import Call, open_sides, output_order
+from torchferry.verify.smallest import Part, smallest
+from torchferry.verify.stage import laid_out
 from torchferry.verify.trials import Plan
 
 SCRIPT = '''"""{title}
@@ -35,17 +44,54 @@ for output, got in zip(session.get_outputs(), session.run(None, feeds)):
 
 def write(case: Case, directory: Path) -> Path | None:
     """Write model.onnx, trial.npz and reproduce.py for the simplest failing trial; return the script, None if none failed."""
-    verified, bound, file = case.value("verify"), case.value("inputs"), case.value("translate")
+    verified, bound = case.value("verify"), case.value("inputs")
     if verified is None or not verified.failed:
         return None
     trial = min(verified.failed, key=lambda t: (t.values not in ("example", "random"), sum(t.sizes.values())))
     args = call_of(bound, trial)
     directory.mkdir(parents=True, exist_ok=True)
-    _copy_model(Path(file.path), directory / "model.onnx")
-    np.savez(directory / "trial.npz", **_data(bound, file, args))  # type: ignore[arg-type]
+    part = _part(case, trial, args)
+    if part is None:
+        file = case.value("translate")
+        _copy_model(Path(file.path), directory / "model.onnx")
+        data = _data(bound, file, args)
+        words = "model.onnx is the whole file: no part of it could be proven to be all that is wrong."
+    else:
+        onnx.save(part.model, str(directory / "model.onnx"))
+        data = {f"in:{n}": a for n, a in part.feeds.items()} | {f"out:{n}": a for n, a in part.want.items()}
+        nodes = len(part.model.graph.node)
+        words = f"model.onnx is {nodes} node{'s' if nodes > 1 else ''} of the file, fed as in this trial: {part.words}."
+    np.savez(directory / "trial.npz", **data)  # type: ignore[arg-type]
     script = directory / "reproduce.py"
-    script.write_text(_script(trial, verified.tolerance), encoding="utf-8")
+    script.write_text(_script(trial, verified.tolerance, words), encoding="utf-8")
     return script
+
+
+def _part(case: Case, trial: Trial, args: Call) -> Part | None:
+    """Return the smallest part of the file that shows the failure, if there is one."""
+    bound, file = case.value("inputs"), case.value("translate")
+    with Worker(time_limit=case.job.budget.time_limit) as worker:
+        sides = open_sides(bound, file, worker)
+        laid = sides if isinstance(sides, Fault) else laid_out(case, sides)
+        if isinstance(laid, Fault):
+            return None
+        bench = laid[0]
+        plan = Plan(_moved(trial, bench.sizes), trial.values, trial.seed, only=_only(trial), given=_given(bound, trial, args))
+        failing = judge(bench, plan, args)
+        return smallest(case, bench, shrink(bench, failing)) if failing.trial.outcome == "differ" else None
+
+
+def _moved(trial: Trial, example: dict[str, int]) -> dict[str, int]:
+    return {n: s for n, s in trial.sizes.items() if example.get(n) != s}
+
+
+def _given(bound: Bound, trial: Trial, args: Call) -> Call | None:
+    return args if trial.values in ("example", "given") else None
+
+
+def _only(trial: Trial) -> str:
+    """Return the one input that got the trial's values, or nothing."""
+    return trial.name.rpartition(" in ")[2] if " in " in trial.name else ""
 
 
 def call_of(bound: Bound, trial: Trial) -> Call:
@@ -54,8 +100,7 @@ def call_of(bound: Bound, trial: Trial) -> Call:
         return bound.args
     if trial.values == "given":
         return bound.examples[int(trial.name.rsplit(" ", 1)[1]) - 1]
-    only = trial.name.rpartition(" in ")[2] if " in " in trial.name else ""
-    return Plan(trial.sizes, trial.values, trial.seed, only).args(bound)
+    return Plan(trial.sizes, trial.values, trial.seed, _only(trial)).args(bound)
 
 
 def _data(bound: Bound, file: Translated, args: Call) -> dict[str, Array]:
@@ -78,6 +123,7 @@ def _copy_model(source: Path, target: Path) -> None:
         shutil.copyfile(source.parent / name, target.parent / name)
 
 
-def _script(trial: Trial, allowed: Tolerance) -> str:
+def _script(trial: Trial, allowed: Tolerance, words: str) -> str:
     told = "; ".join(d.words for d in trial.differences)
-    return SCRIPT.format(title=f"Trial {trial.name}: {told}".replace('"""', "'''"), rtol=allowed.rtol, atol=allowed.atol)
+    title = f"Trial {trial.name}: {told}\n\n{words}".replace("\\", "/").replace('"""', "'''")
+    return SCRIPT.format(title=title, rtol=allowed.rtol, atol=allowed.atol)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from torchferry.verify.coupled import together
 from torchferry.verify.judge import Bench, Judged, judge
 from torchferry.verify.trials import Plan
 
@@ -25,7 +26,7 @@ def shrink(bench: Bench, failing: Judged) -> Judged:
     for name in dict(smallest.plan.sizes):
         for size in _smaller(smallest.plan.sizes[name], bench.sizes.get(name, 1)):
             runs += 1
-            plan = replace(smallest.plan, sizes={**smallest.plan.sizes, name: size})
+            plan = replace(smallest.plan, sizes={name: size, **{k: v for k, v in smallest.plan.sizes.items() if k != name}})
             again = _still_fails(bench, plan, failing) if runs < MOST_RUNS else None
             if again is None:
                 break
@@ -48,6 +49,7 @@ def _smaller(size: int, example: int) -> list[int]:
 
 
 def _still_fails(bench: Bench, plan: Plan, failing: Judged) -> Judged | None:
+    plan = replace(plan, sizes=together(plan.sizes, bench.links))
     try:
         again = judge(bench, plan, plan.args(bench.sides.bound))
     except ValueError:

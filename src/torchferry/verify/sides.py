@@ -38,6 +38,17 @@ class Sides:
         got = self.worker.run(session or self.session, self.feeds(args))
         return got if isinstance(got, Fault) else [got[i] for i in self.order if i < len(got)]
 
+    def run_at(self, level: str, args: Call) -> list[Array] | Fault:
+        """Return what the file gives with onnxruntime's optimisations at a level of `ort.LEVELS`."""
+        if level == "all":
+            return self.run(args)
+        key = self.worker.open(self.file.path, **{**session_options(self.file.settings), "level": level})
+        if isinstance(key, Fault):
+            return key
+        got = self.run(args, key)
+        self.worker.close(key)
+        return got
+
     def feeds(self, args: Call) -> dict[str, Array]:
         """Return the arrays that the file takes; an input that the exporter dropped as unused is left out."""
         taken = {s.name for s in self.file.inputs}
@@ -64,7 +75,7 @@ def open_sides(bound: Bound, file: Translated, worker: Worker) -> Sides | Fault:
 
 def session_options(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return those of a file's settings that a session takes."""
-    return {k: v for k, v in settings.items() if k in ("level", "disabled", "config")}
+    return {k: v for k, v in settings.items() if k in ("level", "disabled", "config", "libraries")}
 
 
 def output_order(wanted: Sequence[str], given: Sequence[str]) -> tuple[int, ...]:

@@ -6,6 +6,11 @@ import ast
 from functools import lru_cache
 from pathlib import Path
 
+_VALUE_READERS = ("item", "tolist", "numpy")
+_EXPORT_TESTS = {
+    "is_in_onnx_export", "is_exporting", "is_compiling", "is_dynamo_compiling", "is_tracing", "is_scripting", "is_export",
+}  # fmt: skip
+
 
 @lru_cache(maxsize=64)
 def _tree(file: str) -> ast.Module | None:
@@ -83,6 +88,47 @@ def number_origin(file: str, line: int) -> int:
     return line
 
 
+def export_only(file: str, line: int, matched: int) -> int | None:
+    """Return the line of an `if` on whether the model is being exported, if it decides about `line`; else None.
+
+    It does where `line` stands in it, where its body leaves the function before `line`, and where it stands between
+    `matched`, the last line whose value is still right, and `line`.
+    """
+    tree = _tree(file)
+    function = _function(tree, line) if tree is not None else None
+    tests = [n for n in ast.walk(function) if isinstance(n, ast.If | ast.IfExp) and n.lineno <= line] if function else []
+    asking = [n for n in tests if _asks_for_export(n.test)]
+    deciding = [n.lineno for n in asking if _spans(n, line) or _leaves(n) or matched < n.lineno]
+    return max(deciding, default=None)
+
+
+def _asks_for_export(test: ast.AST) -> bool:
+    names = {n.attr if isinstance(n, ast.Attribute) else n.id for n in ast.walk(test) if isinstance(n, ast.Attribute | ast.Name)}
+    return bool(names & _EXPORT_TESTS)
+
+
+def _leaves(node: ast.If | ast.IfExp) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.body[-1], ast.Return | ast.Raise)
+
+
+def conditional(file: str, line: int) -> bool:
+    """Return whether the statement at a line chooses with `a if size else b`."""
+    statement = _statement(file, line)
+    return statement is not None and any(isinstance(n, ast.IfExp) for n in ast.walk(statement))
+
+
+def takes_value(file: str, line: int) -> bool:
+    """Return whether the statement at a line turns a tensor's values into Python numbers or another library's arrays."""
+    statement = _statement(file, line)
+    return statement is not None and _reads(statement, _VALUE_READERS, ("int", "float", "bool"))
+
+
+def _statement(file: str, line: int) -> ast.stmt | None:
+    tree = _tree(file)
+    around = [s for s in ast.walk(tree) if isinstance(s, ast.stmt) and _spans(s, line)] if tree is not None else []
+    return min(around, key=_length, default=None)
+
+
 def attribute_line(file: str, name: str) -> int | None:
     """Return the line of a method, other than `__init__`, that writes `self.<name>`: by assignment or an in-place method."""
     tree = _tree(file)
@@ -126,10 +172,14 @@ def _targets(statement: ast.stmt) -> list[ast.expr]:
 
 def _reads_size(statement: ast.AST) -> bool:
     """Return whether a statement takes a number out of a shape, a length or a tensor's value."""
+    return _reads(statement, ("shape", "size", "numel", *_VALUE_READERS), ("len", "int", "float", "bool"))
+
+
+def _reads(statement: ast.AST, attributes: tuple[str, ...], functions: tuple[str, ...]) -> bool:
     for node in ast.walk(statement):
-        if isinstance(node, ast.Attribute) and node.attr in ("shape", "size", "item", "tolist", "numel"):
+        if isinstance(node, ast.Attribute) and node.attr in attributes:
             return True
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("len", "int", "float", "bool"):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions:
             return True
     return False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -11,14 +12,16 @@ import torch
 from torchferry import eager
 from torchferry.ort import Worker
 from torchferry.progress import Event, tell
-from torchferry.records import Bound, Case, Fault, Finding, Step, Translated, Verified
+from torchferry.records import Bound, Case, Fault, Finding, Guard, Step, Translated, Verified
+from torchferry.verify.coupled import coupled
 from torchferry.verify.findings import findings
 from torchferry.verify.judge import Bench, Judged, judge
+from torchferry.verify.layers import blame_opening
 from torchferry.verify.memory import WORKER_ROOM
 from torchferry.verify.nature import nature
-from torchferry.verify.oracle import character
+from torchferry.verify.oracle import Character, character
 from torchferry.verify.sides import Sides, open_sides
-from torchferry.verify.tape import record
+from torchferry.verify.tape import Tape, record
 from torchferry.verify.tolerance import derive
 from torchferry.verify.trials import ESSENTIAL, cost, example_sizes, plans
 
@@ -36,8 +39,16 @@ def verify(case: Case) -> Step:
     with Worker(time_limit=case.job.budget.time_limit, memory_limit=room) as worker:
         sides = open_sides(bound, file, worker)
         if isinstance(sides, Fault):
-            return Step("verify", fault=sides, findings=(Finding("file-not-loaded", None, {"error": sides.text}),))
+            return Step("verify", fault=sides, findings=(_not_loaded(sides, file, worker),))
         return _verified(case, sides)
+
+
+def _not_loaded(fault: Fault, file: Translated, worker: Worker) -> Finding:
+    """Return why there is no session: the file, or what onnxruntime's own optimiser makes of it."""
+    if (blamed := blame_opening(worker, file)) is None:
+        return Finding("file-not-loaded", None, {"error": fault.text})
+    facts = {"optimisers": list(blamed.optimisers), "error": fault.text, "cause": "optimiser", "stage": "onnxruntime's optimiser"}
+    return Finding("wrong-only-when-optimised-by-onnxruntime", blamed.location, facts)
 
 
 def _file(case: Case) -> Translated:
@@ -46,18 +57,36 @@ def _file(case: Case) -> Translated:
 
 
 def _verified(case: Case, sides: Sides) -> Step:
+    laid = laid_out(case, sides)
+    if isinstance(laid, Fault):
+        return Step("verify", fault=laid)
+    bench, habits, tape = laid
+    judged = tuple(_trials(case, bench))
+    verified = Verified(tuple(j.trial for j in judged), bench.allowed, _ranges(judged, bench.sizes))
+    told = findings(case, bench, judged, habits, tape)
+    return Step("verify", verified, findings=told if verified.shown or verified.failed else (*told, _nothing_shown(verified)))
+
+
+def laid_out(case: Case, sides: Sides) -> tuple[Bench, Character, Tape] | Fault:
+    """Return what all trials have in common, how the model behaves, and what it did with the example; or what it raised."""
     bound: Bound = sides.bound
     used = eager.fresh(bound.module)
     tape = record(used, bound.args, prefix=bound.prefix)
     if tape.error is not None:
-        return Step("verify", fault=Fault.of(tape.error))
+        return Fault.of(tape.error)
     habits = character(bound.module, used, tape.outputs, _calls(bound))
     kind = nature(bound.module, tape.notes, habits.random, bound.roles)
     lowered = "float32" if case.job.edits_for("capture", "prepare:float32-kernels") else None
-    bench = Bench(sides, derive(tape.notes, lowered), kind, example_sizes(bound))
-    judged = tuple(_trials(case, bench))
-    verified = Verified(tuple(j.trial for j in judged), bench.allowed, _ranges(judged, bench.sizes))
-    return Step("verify", verified, findings=findings(case, bench, judged, habits, tape))
+    sizes = example_sizes(bound)
+    links = coupled(sides, sizes) if case.job.onnx is not None else {}
+    return Bench(sides, derive(tape.notes, lowered), kind, sizes, links), habits, tape
+
+
+def _nothing_shown(verified: Verified) -> Finding:
+    """Return that no trial speaks for the file, with what became of them."""
+    counts = Counter(t.outcome for t in verified.trials)
+    notes = [f"{t.name}: {t.note}" for t in verified.trials if t.note]
+    return Finding("nothing-shown", None, {"outcomes": dict(counts), "notes": notes[:5]})
 
 
 def _calls(bound: Bound) -> list[tuple[torch.Tensor, ...]]:
@@ -78,8 +107,11 @@ def _trials(case: Case, bench: Bench) -> Iterator[Judged]:
     limit = _seconds(case)
     captured = case.value("capture")
     slowest, failures, large = 0.0, 0, eager.weight_bytes(bench.sides.bound.module) > LARGE
-    for plan in plans(bench.sides.bound, captured.guards if captured else (), budget.seed):
+    doubts = tuple(Guard(f"Eq({f.facts['says']}, {f.facts['fixed']})", f.location) for f in case.findings("output-size-fixed"))
+    for plan in plans(bench.sides.bound, (*doubts, *(captured.guards if captured else ())), budget.seed, bench.links):
         spent = time.perf_counter() - began
+        if plan.level != "all" and large:  # a second session on a large file costs more than it tells
+            continue
         if plan.given is None and (done >= budget.trials or (done >= ESSENTIAL and spent > limit)):
             return
         try:
@@ -91,7 +123,7 @@ def _trials(case: Case, bench: Bench) -> Iterator[Judged]:
         if done >= 2 and slowest * cost(plan, args, bench.sides.bound) > max(limit - spent, 2 * slowest):
             continue
         found = judge(bench, plan, args)
-        if plan.given is bench.sides.bound.args:
+        if plan.given is bench.sides.bound.args and plan.level == "all":
             slowest = found.trial.seconds
         done += 1
         tell(Event("tick", "verify", plan.title, found.trial.seconds, done, budget.trials))

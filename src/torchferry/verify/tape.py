@@ -23,6 +23,7 @@ _OURS = str(Path(eager.__file__).parent)
 _EXAMPLES = str(Path(_OURS) / "catalogue")  # its bad and good models stand for users' own
 _LIBRARIES = tuple({sysconfig.get_paths()[k] for k in ("purelib", "platlib", "stdlib", "platstdlib")})
 SORTING = ("sort", "topk", "argmax", "argmin", "argsort", "max", "min", "kthvalue", "mode", "median", "_unique2", "unique_dim")
+FEW_VALUES = 2**16  # up to here views of weights are kept too
 MOST_VALUES = 2**22  # values larger than this are not kept: they would fill the memory and tell nothing new
 
 
@@ -55,7 +56,7 @@ def record(module: torch.nn.Module, args: tuple[Any, ...], *, keep: bool = False
     tape = Tape()
     names = {id(m): n.removeprefix(prefix.rstrip(".")).lstrip(".") for n, m in module.named_modules()}
     try:
-        with _Recorder(tape, names, keep):
+        with _Recorder(tape, names, _storages(module) if keep else None):
             tape.outputs = eager.call(module, args, seed=seed)
     except Exception as error:  # whatever the user's forward raises is told on the tape, not to our caller
         tape.error = error
@@ -68,9 +69,9 @@ def record(module: torch.nn.Module, args: tuple[Any, ...], *, keep: bool = False
 
 
 class _Recorder(TorchDispatchMode):
-    def __init__(self, tape: Tape, names: dict[int, str], keep: bool) -> None:
+    def __init__(self, tape: Tape, names: dict[int, str], weights: frozenset[int] | None) -> None:
         super().__init__()
-        self.tape, self.names, self.keep = tape, names, keep
+        self.tape, self.names, self.weights = tape, names, weights
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -84,8 +85,9 @@ class _Recorder(TorchDispatchMode):
         if place is None:  # our own clones before the call
             return out
         results, taken = [[t for t in tensors if not t.is_nested] for tensors in (results, taken)]
-        values = tuple(array(r).copy() for r in results if r.numel() <= MOST_VALUES) if self.keep else ()
-        keyed = self.keep and bool(taken) and _op(func) in SORTING
+        keep = self.weights is not None
+        values = tuple(array(r).copy() for r in results if self._telling(r)) if keep else ()
+        keyed = keep and bool(taken) and _op(func) in SORTING
         dtypes = tuple(str(r.dtype).removeprefix("torch.") for r in results)
         self.tape.notes.append(
             Note(
@@ -101,6 +103,21 @@ class _Recorder(TorchDispatchMode):
             )
         )
         return out
+
+    def _telling(self, result: torch.Tensor) -> bool:
+        """Return whether a value says anything: a mere view of a large weight does not."""
+        if result.numel() > MOST_VALUES:
+            return False
+        return result.numel() <= FEW_VALUES or _storage(result) not in (self.weights or ())
+
+
+def _storages(module: torch.nn.Module) -> frozenset[int]:
+    return frozenset(_storage(p) for p in module.parameters()) - {0}
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    """Return the address of a tensor's memory, 0 where it has none of its own."""
+    return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided and not tensor.is_meta else 0
 
 
 def _op(func: Any) -> str:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
 from torchferry import guards as conditions
 from torchferry.records import Bound, Dim, Guard
+from torchferry.verify.coupled import Links, together
+from torchferry.verify.garbage import garbage_under_padding
 from torchferry.verify.landmarks import landmarks
 
 # Ways to fill the inputs, by how often each exposes something; `Bound.vary` refuses those that do not apply to a model.
 PLAUSIBLE = (
     "right-padded",
     "random",
+    "other-padding",
     "left-padded",
     "negative",
     "short-lengths",
@@ -26,6 +29,7 @@ PLAUSIBLE = (
     "random-mask",
     "one-valid",
     "large",
+    "large-negative",
     "ties",
     "zero-rows",
     "max-id",
@@ -40,6 +44,7 @@ PLAUSIBLE = (
     "equal-lengths",
     "shuffled",
     "offset",
+    "large-positive",
     "small",
     "ones",
     "big",
@@ -60,6 +65,7 @@ class Plan:
     seed: int = 0
     only: str = ""  # the one input that gets these values; empty: all that can
     given: tuple[torch.Tensor, ...] | None = None
+    level: str = "all"  # how far onnxruntime optimises the file
     name: str = ""
     why: str = ""
 
@@ -75,6 +81,8 @@ class Plan:
         """Return the tensors of this trial; ValueError where no such call can be made."""
         if self.given is not None:
             return self.given
+        if self.values == "other-padding":
+            return garbage_under_padding(bound, dict(self.sizes), self.seed)
         made = bound.vary(dict(self.sizes), self.values, self.seed)
         if not self.only:
             return made
@@ -94,10 +102,11 @@ class _Seen:
         return fresh
 
 
-def plans(bound: Bound, guards: Sequence[Guard], seed: int) -> Iterator[Plan]:
+def plans(bound: Bound, guards: Sequence[Guard], seed: int, links: Links | None = None) -> Iterator[Plan]:
     """Yield all trials worth running, most telling first; the caller stops when the budget is spent."""
     seen = _Seen()
-    for plan in _ordered(bound, guards, seed):
+    for made in _ordered(bound, guards, seed):
+        plan = replace(made, sizes=together(made.sizes, links or {}))
         if seen.new(plan):
             yield plan
 
@@ -105,6 +114,7 @@ def plans(bound: Bound, guards: Sequence[Guard], seed: int) -> Iterator[Plan]:
 def _ordered(bound: Bound, guards: Sequence[Guard], seed: int) -> Iterator[Plan]:
     base = example_sizes(bound)
     yield Plan({}, "example", seed, given=bound.args, name="the example")
+    yield Plan({}, "example", seed, given=bound.args, level="none", name="the example, without onnxruntime's optimisations")
     for n, given in enumerate(bound.examples):
         yield Plan({}, "given", seed, given=given, name=f"given example {n + 1}")
     moving = [d for d in bound.signature.dims if d.name in base]

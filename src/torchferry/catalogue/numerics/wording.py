@@ -9,6 +9,9 @@ CAUSES = {
     "branch-frozen": "`{code}` was decided once, with the example, and is not decided again",
     "loop-unrolled": "`{code}` was run as often as the example needed, and the file does just that",
     "size-baked": "a number that depends on the size was computed once, with the example",
+    "value-baked": "`{code}` was computed once, with the example's values, and is a constant in the file",
+    "export-only": "`{code}` goes another way while the model is exported than when it is run",
+    "precision": "`{code}` is computed in half precision by torch, and with more digits and a wider range by onnxruntime",
     "constant-dropped": "the constant in `{code}` is missing from the file: an optimiser took it for nothing",
     "op-semantics": "the file's operator does something else than `{code}`",
     "unknown": "where it begins could not be found",
@@ -27,6 +30,8 @@ def evidence(facts: Facts) -> tuple[str, ...]:
         lines.append(f"output `{facts['output']}`: {facts['words']}" if facts.get("output") else str(facts["words"]))
     if facts.get("cause") in CAUSES and (facts.get("code") or facts.get("guard") or facts["cause"] in ("unknown", "size-baked")):
         lines.append(cause(facts))
+    if facts.get("stage"):
+        lines.append(f"stage: {facts['stage']}")
     if facts.get("what") == "value" and facts.get("allowed"):
         lines.append(f"allowed because of: {facts['allowed']}")
     others = [t for t in facts.get("failing", ()) if t != facts.get("trial")]

@@ -15,6 +15,7 @@ class WrongOnlyWhenOptimisedByOnnxruntime(Rule):
     ## What happened
     With optimisations off the outputs are the model's; at ONNX Runtime's default level they are not. One of its rewrites is
     not valid for this graph: `Pad_Fusion`, for one, folds a zero `Pad` into a `MaxPool`, which pads with minus infinity.
+    Where the padding is wider than the window, the rewritten graph does not even load.
 
     ## Do instead
     Create the session with `disabled_optimizers=[...]` and the name given, or write the operation in a way that the rewrite
@@ -33,12 +34,12 @@ class WrongOnlyWhenOptimisedByOnnxruntime(Rule):
             names = ", ".join(f"`{n}`" for n in facts["optimisers"]) or "an optimisation that could not be singled out"
             quoted = ", ".join(repr(n) for n in facts["optimisers"])
             how = f"`disabled_optimizers=[{quoted}]`" if quoted else "optimisations off"
-            yield diagnosis(
-                self.code,
-                finding,
-                f"{output(facts)} is right without onnxruntime's optimisations and wrong with {names}: {facts['words']}",
-                f"create the session with {how}, or write the operation so that the rewrite does not match",
-            )
+            told = f"{output(facts)} is right without onnxruntime's optimisations and wrong with {names}: {facts.get('words')}"
+            if "error" in facts:
+                line = str(facts["error"]).strip().split("\n", 1)[0][-200:]
+                told = f"onnxruntime opens the file without its optimisations and not with {names}: {line}"
+            how = f"create the session with {how}, or write the operation so that the rewrite does not match"
+            yield diagnosis(self.code, finding, told, how)
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
         for finding in case.findings("wrong-only-when-optimised-by-onnxruntime"):

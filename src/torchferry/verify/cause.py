@@ -1,0 +1,116 @@
+"""What kind of fault stands at an op, told by the trial, the values around it and the user's source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from torchferry.records import Location
+from torchferry.verify import source
+from torchferry.verify.arrays import Array, array, is_float, wide
+from torchferry.verify.judge import Bench, Judged
+from torchferry.verify.tape import Note, Tape
+
+NEXT_TO_NOTHING = 1e-4  # relative; what an op with a constant changes, if an optimiser may have taken it for nothing
+WITH_A_CONSTANT = ("add", "sub", "mul", "div", "rsub", "add_", "sub_", "mul_", "div_")
+# while the model was run for export; in the translation of its ops; in a rewrite afterwards
+STAGES = {
+    "guard": "capture",
+    "branch-frozen": "capture",
+    "loop-unrolled": "capture",
+    "size-baked": "capture",
+    "value-baked": "capture",
+    "export-only": "capture",
+    "constant-dropped": "the exporter's optimiser",
+    "precision": "onnxruntime, which computes half precision in float32",
+    "op-semantics": "translation",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Culprit:
+    """Where it goes wrong, and what kind of wrong it is (one of STAGES)."""
+
+    location: Location
+    cause: str
+    guard: str = ""
+    expected: Array | None = None  # what eager's op gives there, in the failing trial
+    stands: tuple[str, ...] = ()  # the file's values that are the same at the example
+    before: tuple[Note, ...] = ()  # the ops up to the last one whose value is in the file
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """All that is known of a failing trial: what eager did at the example and what it did here."""
+
+    bench: Bench
+    failing: Judged
+    right: Tape
+    wrong: Tape
+
+    @property
+    def at_the_example(self) -> bool:
+        """Whether the example itself fails."""
+        return self.failing.args is self.bench.sides.bound.args
+
+    @property
+    def resized(self) -> bool:
+        """Whether the trial has other sizes than the example."""
+        return any(self.failing.trial.sizes.get(n) != size for n, size in self.bench.sizes.items())
+
+    def culprit(self, place: Location) -> Culprit:
+        """Return the culprit at a place: the line where a number came from that was fixed at export, if one was."""
+        if place.file is None or place.line is None:
+            return Culprit(place, "size-baked" if self.resized else "op-semantics")
+        origin = source.number_origin(place.file, place.line)
+        if self.resized:
+            frozen = source.conditional(place.file, place.line)
+            return Culprit(replace(place, line=origin), "branch-frozen" if frozen else "size-baked")
+        if source.takes_value(place.file, origin) and self._ran(place.file, origin):
+            return Culprit(replace(place, line=origin), "value-baked")
+        return Culprit(place, "op-semantics")
+
+    def _ran(self, file: str, line: int) -> bool:
+        """Return whether some op ran at a line: `float(config.scale)` reads no tensor."""
+        return any((n.location.file, n.location.line) == (file, line) for n in self.wrong.notes)
+
+
+def settle(scene: Scene, n: int, matched: int | None, node: str | None, stands: Sequence[str] = ()) -> Culprit:
+    """Return the culprit at the n-th op; `matched` is the last op before it whose value is in the file."""
+    notes = scene.wrong.notes
+    found = _settled(scene, n, matched, node)
+    before = tuple(notes[: matched + 1]) if matched is not None else ()
+    return replace(found, expected=next(iter(notes[n].values), None), stands=tuple(stands), before=before)
+
+
+def _settled(scene: Scene, n: int, matched: int | None, node: str | None) -> Culprit:
+    notes = scene.wrong.notes
+    place = replace(notes[n].location, onnx_node=node)
+    if place.file and place.line:
+        before = notes[matched].location if matched is not None else Location()
+        matched_line = before.line if before.file == place.file and before.line else 0
+        if (test := source.export_only(place.file, place.line, matched_line)) is not None:
+            return Culprit(replace(place, line=test), "export-only")
+    if _next_to_nothing(scene, n):
+        return Culprit(place, "constant-dropped")
+    return scene.culprit(place)
+
+
+def _next_to_nothing(scene: Scene, n: int) -> bool:
+    """Return whether an op with a constant, at the example, gives nearly what went into it."""
+    tape = scene.right if n < len(scene.right.notes) else scene.wrong
+    note = tape.notes[n]
+    if note.location.op not in WITH_A_CONSTANT or not note.values:
+        return False
+    given = [v for earlier in tape.notes[max(0, n - 3) : n] for v in earlier.values]
+    given += [array(a) for a in scene.bench.sides.bound.args]
+    return any(_nearly(note.values[0], v) for v in given)
+
+
+def _nearly(one: Array, two: Array) -> bool:
+    if one.shape != two.shape or not one.size or not is_float(one) or not is_float(two):
+        return False
+    tiny = float(np.finfo(np.float32).tiny)
+    return bool(np.allclose(wide(one), wide(two), rtol=NEXT_TO_NOTHING, atol=tiny, equal_nan=True))

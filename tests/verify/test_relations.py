@@ -1,0 +1,137 @@
+"""Relations that hold beyond single answers: padding, names, sizes that belong together, levels of optimisation, repetition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import torch
+from crossing import crossed, errors, marked, stock, verdict
+from torch import nn
+
+from torchferry.verify.coupled import together
+
+LEAK = 1e-7  # of what lies under the padding: far below tolerance unless that is large
+
+
+class Pooled(nn.Module):
+    """A mean over real tokens, to which padding may contribute a little."""
+
+    def __init__(self, leak: float):
+        super().__init__()
+        self.leak = leak
+
+    def forward(self, x, attention_mask):
+        kept = x * (attention_mask[..., None] + self.leak * (1 - attention_mask[..., None]))
+        return kept.sum(1) / attention_mask.sum(1, keepdim=True).clamp(min=1)
+
+
+def test_what_lies_under_the_padding_must_not_leak(tmp_path: Path) -> None:
+    example = (torch.randn(2, 5, 3), torch.ones(2, 5, dtype=torch.int64))
+    result = verdict(Pooled(0.0), example, stock(Pooled(5e-6), example, tmp_path / "m.onnx"))
+    assert not result.ok
+    assert {t.values for t in result.trials if t.outcome == "differ"} == {"other-padding"}
+
+
+def test_padding_that_matters_in_eager_may_matter_in_the_file(tmp_path: Path) -> None:
+    example = (torch.randn(2, 5, 3), torch.ones(2, 5, dtype=torch.int64))
+    result = crossed(Pooled(0.5), example, tmp_path)
+    assert result.ok, [(d.code, d.message) for d in result.diagnoses]
+    assert "other-padding" in {t.values for t in result.trials}
+
+
+class Named(nn.Module):
+    def forward(self, query, key):
+        return {"total": query * 2 - key, "ratio": query / (key.abs() + 1)}
+
+
+def exported(path: Path, inputs: list[str], outputs: list[str]) -> Path:
+    torch.onnx.export(Named(), EXAMPLE, str(path), dynamo=False, input_names=inputs, output_names=outputs)
+    return path
+
+
+EXAMPLE = (torch.randn(2, 3), torch.randn(2, 3))
+
+
+def test_outputs_are_compared_by_name(tmp_path: Path) -> None:
+    right = exported(tmp_path / "a.onnx", ["query", "key"], ["total", "ratio"])
+    assert verdict(Named(), EXAMPLE, right).ok
+    swapped = verdict(Named(), EXAMPLE, exported(tmp_path / "b.onnx", ["query", "key"], ["ratio", "total"]))
+    assert errors(swapped) == ["NUM020"]
+    assert "`ratio` holds what the model calls `total`" in swapped.diagnoses[0].message
+
+
+def test_outputs_in_another_order_under_their_own_names_are_right(tmp_path: Path) -> None:
+    path = exported(tmp_path / "a.onnx", ["query", "key"], ["total", "ratio"])
+    file = onnx.load(str(path))
+    first = onnx.ValueInfoProto()
+    first.CopyFrom(file.graph.output[0])
+    del file.graph.output[0]
+    file.graph.output.append(first)
+    onnx.save(file, str(path))
+    assert verdict(Named(), EXAMPLE, path).ok
+
+
+def test_inputs_named_the_wrong_way_round_are_told(tmp_path: Path) -> None:
+    result = verdict(Named(), EXAMPLE, exported(tmp_path / "a.onnx", ["key", "query"], ["total", "ratio"]))
+    assert errors(result) == ["NUM020"]
+    assert "`key` is taken for the model's `query`" in result.diagnoses[0].message
+
+
+class MaskOfAnyBatch(nn.Module):
+    """Eager puts up with a mask of one row, and with one of too many; nobody means that."""
+
+    def forward(self, x, attention_mask):
+        rows = torch.arange(x.shape[0]).clamp(max=attention_mask.shape[0] - 1)
+        return (x * attention_mask[rows][..., None]).cumsum(1)
+
+
+def test_a_mask_moves_with_what_it_masks_even_where_the_file_names_them_apart(tmp_path: Path) -> None:
+    class Strict(nn.Module):
+        def forward(self, x, attention_mask):
+            return (x.transpose(0, 1) * attention_mask.transpose(0, 1)[..., None]).transpose(0, 1).cumsum(1)
+
+    example = (torch.randn(2, 5, 3), torch.ones(2, 5, dtype=torch.int64))
+    path = stock(Strict(), example, tmp_path / "m.onnx", {"x": {0: "one"}, "attention_mask": {0: "two"}})
+    result = verdict(MaskOfAnyBatch(), example, path)
+    assert result.ok, [(d.code, d.message) for d in result.diagnoses]
+    assert all(t.sizes["one"] == t.sizes["two"] for t in result.trials)
+    assert len({t.sizes["one"] for t in result.trials}) > 3
+
+
+def test_sizes_that_belong_together_are_made_equal() -> None:
+    links = dict.fromkeys(("a", "b"), frozenset({"a", "b"}))
+    assert together({"a": 3, "b": 5, "c": 7}, links) == {"a": 3, "b": 3, "c": 7}
+
+
+def test_the_file_is_also_run_without_onnxruntimes_optimisations(tmp_path: Path) -> None:
+    result = crossed(nn.ReLU(), (torch.randn(2, 4),), tmp_path)
+    assert "the example, without onnxruntime's optimisations" in {t.name for t in result.trials}
+
+
+class Pool(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Conv2d(1, 1, 3)
+
+    def forward(self, x):
+        y = nn.functional.pad(self.mix(x), (2, 0, 2, 0))  # culprit
+        return torch.max_pool2d(y, 2)
+
+
+def test_a_rewrite_of_onnxruntime_that_keeps_the_file_from_opening_is_named(tmp_path: Path) -> None:
+    model, example = Pool().eval(), (torch.randn(1, 1, 8, 8),)
+    torch.onnx.export(model, example, str(tmp_path / "m.onnx"), input_names=["x"], verbose=False)
+    result = verdict(model, example, tmp_path / "m.onnx")
+    assert errors(result) == ["NUM007"]
+    assert "`Pad_Fusion`" in result.diagnoses[0].message
+    assert marked(result)
+
+
+def test_a_trial_can_be_run_again(tmp_path: Path) -> None:
+    example = (torch.randn(2, 5, 3), torch.ones(2, 5, dtype=torch.int64))
+    result = crossed(Pooled(0.0), example, tmp_path)
+    for trial in result.trials:
+        again, twice = result.inputs(trial), result.inputs(trial)
+        assert all((again[n] == twice[n]).all() or trial.values == "nan" for n in again)
+        assert again["x"].shape[0] == 2
