@@ -9,7 +9,7 @@ import pytest
 
 from torchferry import pipeline
 from torchferry.diagnose import diagnose
-from torchferry.records import Case, Diagnosis, Edit, Fault, History, Job, Location, Repair, Step, Tolerance, Trial, Verified
+from torchferry.records import Case, Diagnosis, Edit, Fault, Finding, History, Job, Location, Repair, Step, Tolerance, Trial, Verified
 from torchferry.repair import judge
 
 
@@ -47,7 +47,8 @@ def test_a_case_that_stops_earlier_is_rejected() -> None:
     job, wrong = Job(), error("NUM001", 3)
     before = case(job, errors=(wrong,), failing=1)
     history = judged(before, case(job, errors=(error("CAP001", 9),), stages=1), wrong)
-    assert history.best is before
+    assert history.best.steps is before.steps
+    assert history.best.errors[0].evidence == ("tried: mend it; stopped here",)
     assert not history.kept
     assert history.tried == (REPAIR,)
 
@@ -80,9 +81,10 @@ def test_a_case_whose_trials_fail_is_never_ok_even_if_no_rule_says_so() -> None:
 def test_a_case_in_which_eager_refused_every_trial_is_not_ok_and_says_so() -> None:
     good = case(Job())
     refused = Verified((Trial("t", {}, "random", 0, "eager-refused"),), Tolerance(0, 0, ""))
-    empty = replace(good, steps=(*good.steps[:-1], Step("verify", refused)))
+    told = Finding("nothing-shown", None, {"outcomes": {"eager-refused": 1}, "notes": []})
+    empty = replace(good, steps=(*good.steps[:-1], Step("verify", refused, findings=(told,))))
     assert not empty.ok
-    assert "RUN900" in {d.code for d in diagnose(empty)}
+    assert {d.code for d in diagnose(empty)} == {"NUM021"}
 
 
 def test_failing_trials_without_a_rule_are_told_as_a_last_resort() -> None:

@@ -26,6 +26,8 @@ def certificate(history: History) -> dict[str, Any]:
         "dims": {d.name: str(d) for d in signature.dims},
         "inputs": {spec.name: [spec.dtype, list(spec.shape)] for spec in signature.inputs},
         "fixed": dict(signature.fixed),
+        "conditions": list(signature.conditions),
+        "given_up": list(given_up(case)),
         "ranges": {name: list(span) for name, span in verified.ranges.items()},
         "trials": dict(Counter(t.outcome for t in verified.trials)),
         "sizes_tried": _sizes_tried(case),
@@ -34,6 +36,17 @@ def certificate(history: History) -> dict[str, Any]:
         "repairs": [f"{r.code}: {r.title}" for r in history.kept],
         "versions": versions(),
     }
+
+
+def given_up(case: Case) -> tuple[str, ...]:
+    """Return what the file does not take though the model does, and why, size by size."""
+    told = []
+    for finding in case.findings("size-given-up"):
+        facts, where = finding.facts, str(finding.location or "")
+        declared = f"fixed at {facts['now']}" if facts["fixed"] else f"only {facts['now']}"
+        cause = " at ".join(part for part in (facts["code"], where) if part) or facts["why"]
+        told.append(f"{facts['dim']} is {declared}; the model takes {facts['was']} ({cause})")
+    return tuple(told)
 
 
 def versions() -> dict[str, str]:

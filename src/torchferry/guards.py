@@ -6,6 +6,8 @@ import ast
 import math
 import re
 from collections.abc import Mapping
+from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 _WORDS: dict[str, Any] = {
@@ -23,6 +25,7 @@ _WORDS: dict[str, Any] = {
 }
 
 
+@lru_cache(maxsize=4096)  # a condition is tried at thousands of sizes
 def symbols(text: str) -> frozenset[str]:
     """Return the names of the dims that a condition speaks of."""
     return frozenset(n.id for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Name)) - _WORDS.keys()
@@ -33,8 +36,23 @@ def holds(text: str, sizes: Mapping[str, int]) -> bool | None:
     if not symbols(text) <= sizes.keys():
         return None
     try:
-        return bool(eval(compile(text, "<guard>", "eval"), {"__builtins__": {}}, {**_WORDS, **sizes}))
+        return bool(eval(_compiled(text), {"__builtins__": {}}, {**_WORDS, **sizes}))
     except (ArithmeticError, ValueError):
+        return None
+
+
+@lru_cache(maxsize=4096)
+def _compiled(text: str) -> CodeType:
+    return compile(text, "<size>", "eval")
+
+
+def value_of(text: str, sizes: Mapping[str, int]) -> int | None:
+    """Return the number that an expression over dims stands for; None where it has none, or cannot be read."""
+    try:
+        if not symbols(text) <= sizes.keys():
+            return None
+        return int(eval(_compiled(text), {"__builtins__": {}}, {**_WORDS, **sizes}))
+    except (ArithmeticError, ValueError, SyntaxError, TypeError):
         return None
 
 

@@ -15,7 +15,21 @@ from dataclasses import replace
 from torchferry.deadline import TookTooLong, time_limit
 from torchferry.errors import TorchferryError
 from torchferry.progress import Event, tell
-from torchferry.records import Bound, Captured, Case, Checked, Fault, History, Job, Safety, Stage, Step, Translated, Verified
+from torchferry.records import (
+    Bound,
+    Captured,
+    Case,
+    Checked,
+    Fault,
+    History,
+    Job,
+    Repair,
+    Safety,
+    Stage,
+    Step,
+    Translated,
+    Verified,
+)
 
 MOST_REPAIRS = 16  # a job that needs more has something else wrong with it
 PATIENCE = 120.0  # seconds for all repairs together, or four times as long as the first pass took
@@ -34,24 +48,59 @@ def run(job: Job, known: tuple[Step, ...] = ()) -> Case:
 
 
 def heal(job: Job, allow: Safety | None = "safe") -> History:
-    """Return the job's history: run it, then try the repairs on offer, keeping each one that is proven better."""
-    from torchferry.repair import judge, next_repair
+    """Return the job's history: run it, then try the repairs on offer, keeping each one that is proven better.
 
+    Where none is left and sizes that nobody asked for are to blame, less is declared, if that can be verified.
+    """
     case = run(_in_own_folder(job, job, 0))
     history = History(cases=(case,), best=case)
-    until = time.perf_counter() + max(PATIENCE, 4 * sum(step.seconds for step in case.steps))
-    for number in range(1, 1 + MOST_REPAIRS):
-        offer = next_repair(history, allow) if allow is not None else None
-        left = until - time.perf_counter()
-        if offer is None or left <= 0:
+    if allow is None:
+        return history
+    patience = max(PATIENCE, 4 * sum(step.seconds for step in case.steps))
+    repaired = _repaired(history, job, allow, time.perf_counter() + patience)
+    return repaired if repaired.best.ok else _narrowed(repaired, job, allow, time.perf_counter() + patience)
+
+
+def _repaired(history: History, job: Job, allow: Safety, until: float) -> History:
+    """Return the history after all repairs that are on offer, allowed and affordable."""
+    from torchferry.repair import judge, next_repair
+
+    for _ in range(MOST_REPAIRS):
+        offer = next_repair(history, allow)
+        if offer is None or time.perf_counter() >= until:
             break
         diagnosis, repair = offer
-        tell(Event("repair", repair.edit.stage, f"{repair.code}: {repair.title}"))
-        edited = _in_own_folder(history.best.job.plus(repair.edit), job, number)
-        edited = replace(edited, budget=replace(job.budget, time_limit=min(job.budget.time_limit, left)))
-        mended = run(edited, _still_true(history.best, repair.edit.stage))
-        history = judge(history, diagnosis, repair, mended)
+        history = judge(history, diagnosis, repair, _rerun(history, job, repair, until))
     return history
+
+
+def _narrowed(history: History, job: Job, allow: Safety, until: float) -> History:
+    """Return the history with less declared, as little less as can be verified; unchanged if nothing can."""
+    from torchferry.repair import accept, advance, judging, narrowings, record, wider
+
+    best, tried = history, set[str]()
+    while not best.best.ok and time.perf_counter() < until and len(tried) < MOST_REPAIRS:
+        with judging(best.best) as judge:
+            offer = next((r for r in narrowings(best, judge) if str(r.edit) not in tried), None)
+        if offer is None:
+            return history
+        tried.add(str(offer.edit))
+        case = _rerun(best, job, offer, until)
+        best = _repaired(accept(best, offer, case), job, allow, until) if advance(case, best.best) else record(best, case)
+    for offer in wider(best) if best.best.ok else ():
+        if time.perf_counter() < until:
+            case = _rerun(best, job, offer, until)
+            best = accept(best, offer, case) if case.ok else record(best, case)
+    return best if best.best.ok else history
+
+
+def _rerun(history: History, job: Job, repair: Repair, until: float) -> Case:
+    """Return the best case with one more edit, run anew from the stage that it concerns."""
+    tell(Event("repair", repair.edit.stage, f"{repair.code}: {repair.title}"))
+    edited = _in_own_folder(history.best.job.plus(repair.edit), job, len(history.cases))
+    left = max(1.0, until - time.perf_counter())
+    edited = replace(edited, budget=replace(job.budget, time_limit=min(job.budget.time_limit, left)))
+    return run(edited, _still_true(history.best, repair.edit.stage))
 
 
 def _in_own_folder(job: Job, whole: Job, number: int) -> Job:

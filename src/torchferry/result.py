@@ -57,6 +57,13 @@ class Result:
         return dict(verified.ranges) if verified else {}
 
     @property
+    def given_up(self) -> tuple[str, ...]:
+        """The sizes that the model takes and the file does not, each with the reason; only sizes that nobody asked for."""
+        from torchferry.certificate import given_up
+
+        return given_up(self.history.best)
+
+    @property
     def program(self) -> Any:
         """The torch.export.ExportedProgram that was captured, or None."""
         captured = self.history.best.value("capture")
@@ -79,8 +86,10 @@ class Result:
     def inputs(self, trial: Trial) -> dict[str, Any]:
         """Return the feeds of a trial, made again as they were."""
         bound = self._bound()
-        tensors = bound.vary(dict(trial.sizes), trial.values, trial.seed)
-        return {spec.name: tensor.numpy() for spec, tensor in zip(bound.signature.inputs, tensors, strict=True)}
+        from torchferry.verify.arrays import array
+        from torchferry.verify.reproduce import call_of
+
+        return {spec.name: array(tensor) for spec, tensor in zip(bound.signature.inputs, call_of(bound, trial), strict=True)}
 
     def _bound(self) -> Bound:
         bound = self.history.best.value("inputs")

@@ -14,6 +14,7 @@ from torchferry.records import (
     Dim,
     Edit,
     Fault,
+    Finding,
     History,
     Job,
     Location,
@@ -109,6 +110,28 @@ def verified() -> Result:
     case = Case(Job(edits=(repair.edit,), opset=18), _steps(AGREEING), (warning, note))
     history = History((case,), case, (repair,), (repair,), (cache,))
     return Result("export", history, Path("build/model.onnx"), 15.13, 1_304_000)
+
+
+def narrowed() -> Result:
+    """An export that declares less than the model takes."""
+    why = {"code": "CAP007", "why": "the captured program holds only while `sequence_length <= 10`"}
+    facts = {"dim": "sequence_length", "axes": ["input_ids[1]"], "was": "1..", "now": "1..10", "fixed": False, **why}
+    edit = Edit("inputs", "narrow", {"sizes": {"sequence_length": [1, 10, 1]}, **why, "file": str(SOURCE), "line": 12})
+    repair = Repair("INP020", "`sequence_length` declared as 1..10", edit)
+    told = Diagnosis(
+        "INP020",
+        "`sequence_length` (input_ids[1]) is declared as 1..10, though the model takes 1..",
+        'change the line that is named, or ask for the sizes that must hold: ranges={"sequence_length": (low, high)}',
+        Location(str(SOURCE), 12),
+        ("CAP007: the captured program holds only while `sequence_length <= 10`",),
+        "size-given-up",
+        "the file takes fewer sizes than the model",
+        "warning",
+    )
+    first, *others = _steps(AGREEING)
+    first = replace(first, findings=(Finding("size-given-up", Location("a_users_model.py", 12), facts),))
+    case = Case(Job(edits=(edit,)), (first, *others), (told,))
+    return Result("export", History((case,), case, (repair,), (repair,)), Path("build/model.onnx"), 15.13, 1_304_000)
 
 
 def different(kind: str = "verify") -> Result:
@@ -208,6 +231,7 @@ STORIES = {
     "no-evidence": no_evidence,
     "random": random,
     "verified": verified,
+    "narrowed": narrowed,
     "different-file": different,
     "different-export": lambda: different("export"),
     "refused": refused,

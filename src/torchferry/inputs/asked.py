@@ -91,15 +91,35 @@ def from_shapes(spec: Any, top: Mapping[str, Any], *, keys: Sequence[str], names
     found: dict[Axis, Ask] = {}
     for key, value in leaves:
         if key not in keys:
-            if value is not None and value != {}:
+            if value is not None and value != {} and not _stays(value):
                 raise UsageError(f"dynamic_shapes speaks of `{key}`, which is not a tensor; only tensors have sizes")
             continue
         i = keys.index(key)
+        if not shapes[i] and _moves(value):  # a Python number that was asked to be an input
+            continue
         for axis, dim in _dims(names[i], value, len(shapes[i])):
             ask = _ask(dim, f"{names[i]}[{axis}]", shapes[i][axis])
             if ask is not None:
                 found[i, axis] = ask
     return Asked(found)
+
+
+def moving_numbers(spec: Any, top: Mapping[str, Any]) -> frozenset[str]:
+    """Return the Python numbers among the arguments that `dynamic_shapes` asks to be inputs: `n=Dim.DYNAMIC`."""
+    if isinstance(spec, list | tuple):
+        spec = dict(zip(top, spec, strict=False))
+    if not isinstance(spec, Mapping):
+        return frozenset()
+    spec = {**spec, **(spec.get("kwargs") or {} if "kwargs" not in top else {})}
+    return frozenset(n for n, value in top.items() if isinstance(value, bool | int | float) and _moves(spec.get(n)))
+
+
+def _moves(dim: Any) -> bool:
+    return getattr(getattr(dim, "type", None), "name", "") in ("AUTO", "DYNAMIC")
+
+
+def _stays(dim: Any) -> bool:
+    return getattr(getattr(dim, "type", None), "name", "") == "STATIC"
 
 
 def _spread(spec: Any, top: Mapping[str, Any], keys: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, Any]]:
@@ -191,9 +211,9 @@ def _ask(dim: Any, place: str, size: int) -> Ask | None:
 
 
 def _bounds(dim: Any) -> tuple[int | None, int | None]:
-    """Return the range that a torch Dim states; its defaults (from 0 or 2, without an end) state nothing."""
+    """Return the range that a torch Dim states; its defaults (from 0, without an end) state nothing."""
     low, high = getattr(dim, "min", None), getattr(dim, "max", None)
-    stated_low = int(low) if isinstance(low, int) and low not in (0, 2) else None
+    stated_low = int(low) if isinstance(low, int) and low != 0 else None
     return stated_low, int(high) if isinstance(high, int) and high < 2**60 else None
 
 

@@ -18,6 +18,7 @@ from torchferry.inputs.callee import Callee, find
 from torchferry.inputs.discover import Found, discover, nothing_moves, within
 from torchferry.inputs.feeds import Feeder, dtype_name
 from torchferry.inputs.flat import is_output
+from torchferry.inputs.narrowed import CannotNarrow, narrowed
 from torchferry.inputs.notices import failed_example, fixed_words, notices
 from torchferry.inputs.prepare import Prepared, prepare
 from torchferry.inputs.probe import Observed, Prober, observe
@@ -27,8 +28,8 @@ from torchferry.inputs.vary import Plan, resized
 from torchferry.records import Bound, Case, Dim, Fault, Finding, Job, Location, Signature, Step, TensorSpec
 
 CALLS = 400  # of the eager model at most, to find out which sizes move
-PATIENCE = 100  # times as long as the first call took, but at least
-SHORTEST, LONGEST = 30.0, 300.0  # so many seconds, and no more than so many
+PATIENCE = 300  # times as long as the first call took, but at least; calls, not seconds, are to end a search
+SHORTEST, LONGEST = 60.0, 300.0  # so many seconds, and no more than so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +57,12 @@ def bind(case: Case) -> Step:
             return Step("inputs", fault=Fault("FileMismatch", words), findings=(*called.findings, *matched.findings))
         called = replace(called, prepared=matched.prepared, findings=(*called.findings, *matched.findings))
         asked = matched.asked
-        outputs = matched.outputs if len(matched.outputs) == len(outputs) else outputs
+        outputs = foreign.output_names(outputs, matched.outputs)
     parts = _parts(called)
-    found, findings = _sizes(job, called, parts, asked)
+    try:
+        found, findings = _sizes(job, called, parts, asked)
+    except CannotNarrow as error:
+        return Step("inputs", fault=Fault.of(error))
     for axis, size in found.pointing:
         parts = pointing(parts, axis, size)
     prepared = _renamed(called, asked.inputs)
@@ -100,10 +104,15 @@ def _called(job: Job, callee: Callee) -> Called | Step:
 
 def _prepared(job: Job, callee: Callee, reading: Reading) -> Prepared:
     prepared = prepare(callee, reading, job.input_names)
-    if not job.examples:
-        return prepared
-    varying = further.varying_numbers(Feeder(callee, prepared, Signature(())), job.examples)
+    varying = asking.moving_numbers(job.dynamic_shapes, _by_parameter(callee, reading))
+    if job.examples:
+        varying |= further.varying_numbers(Feeder(callee, prepared, Signature(())), job.examples)
     return prepare(callee, reading, job.input_names, varying) if varying else prepared
+
+
+def _by_parameter(callee: Callee, reading: Reading) -> dict[str, Any]:
+    """Return the arguments of a call by the names of their parameters."""
+    return {**dict(zip(positional_names(callee.signature, len(reading.args)), reading.args, strict=True)), **reading.kwargs}
 
 
 def _by_edit(callee: Callee, possible: list[Reading], names: list[str]) -> list[Reading]:
@@ -136,8 +145,10 @@ def _sizes(job: Job, called: Called, parts: tuple[Part, ...], asked: asking.Aske
     names = [asked.inputs.get(i, name) for i, name in enumerate(prepared.names)]
     empty = {name: low == 0 for name, (low, _) in job.ranges.items()}
     found = discover(prober, names, asked.axes, must, empty)
-    dims, beyond = _with_ranges(job.ranges, found, [tuple(t.shape) for t in prepared.tensors])
-    return replace(found, dims=dims), (*found.findings, *beyond)
+    example = [tuple(t.shape) for t in prepared.tensors]
+    dims, beyond = _with_ranges(job.ranges, found, example)
+    found = narrowed(replace(found, dims=dims), job.edits_for("inputs", "narrow"), names, example)
+    return found, (*found.findings, *beyond)
 
 
 def _asked(job: Job, called: Called) -> asking.Asked:
@@ -150,11 +161,7 @@ def _asked(job: Job, called: Called) -> asking.Asked:
             raise UsageError(f'dynamic_shapes must be a dict, a tuple, None or "none"; got {job.dynamic_shapes!r}')
         return asking.Asked({})
     if job.dynamic_shapes is not None:
-        reading = prepared.reading
-        top = {
-            **dict(zip(positional_names(called.callee.signature, len(reading.args)), reading.args, strict=True)),
-            **reading.kwargs,
-        }
+        top = _by_parameter(called.callee, prepared.reading)
         return asking.from_shapes(job.dynamic_shapes, top, keys=prepared.keys, names=prepared.names, shapes=shapes)
     if job.dynamic_axes:
         outputs = job.output_names or tuple(n for n, leaf in called.observed.outputs if is_output(leaf))
@@ -204,7 +211,7 @@ def _signature(prepared: Prepared, found: Found) -> Signature:
         TensorSpec(name, dtype_name(tensor.dtype), shape, why)
         for name, tensor, shape, why in zip(prepared.names, prepared.tensors, found.shapes, found.why, strict=True)
     )
-    return Signature(specs, found.dims, prepared.fixed)
+    return Signature(specs, found.dims, prepared.fixed, found.conditions)
 
 
 def _output_names(job: Job, called: Called, asked: asking.Asked) -> tuple[str, ...]:

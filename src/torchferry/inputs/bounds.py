@@ -9,15 +9,27 @@ from dataclasses import dataclass
 import torch
 
 from torchferry.inputs.moving import Ties
-from torchferry.inputs.probe import Prober, Shapes, observe
+from torchferry.inputs.probe import NOT_TRIED, Prober, Shapes, observe
 from torchferry.inputs.reasons import why_fixed
+from torchferry.inputs.roles import Part
 from torchferry.inputs.vary import resized
 
 MOST_ELEMENTS = 2**22  # of all inputs together, in a call that looks for an upper bound
+MOST_PAIRS = 2**24  # of numbers fed and places along the size: what attention compares
 MOST_CANDIDATES = 4
-SLOWEST = 4.0  # seconds that a call one past the end of a table may be expected to take
-QUICK = 0.2  # and one at a size that nothing in the model suggests
-Bound = tuple[int, str]  # the largest size, and why
+# weights times numbers fed, which bound the work of a call by its sizes alone: a busy machine must not change what is found
+MOST_WORK = 2 * 10**10  # in a call one past the end of a table: some seconds
+LITTLE_WORK = 10**9  # and at a size that nothing in the model suggests
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The largest size of a root, and why; with the roots that share it, where it is their sum that ends."""
+
+    high: int
+    why: str
+    sharing: tuple[str, ...] = ()
+    total: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +39,8 @@ class Span:
     low: int = 1
     high: int | None = None
     why: str = ""
+    sharing: tuple[str, ...] = ()  # the roots, itself included, that together go no further than `total`
+    total: int = 0
 
 
 def spans(prober: Prober, ties: Ties, empty: Collection[str] = ()) -> dict[str, Span]:
@@ -38,8 +52,8 @@ def spans(prober: Prober, ties: Ties, empty: Collection[str] = ()) -> dict[str, 
         if root in ties.ends:
             found[root] = Span(low, ties.ends[root], "the model takes no more than the example has")
         else:
-            high, why = tables.get(root) or _from_trying(prober, ties, root) or (None, "")
-            found[root] = Span(low, high, why)
+            end = tables.get(root) or _from_trying(prober, ties, root)
+            found[root] = Span(low) if end is None else Span(low, end.high, end.why, end.sharing, end.total)
     return found
 
 
@@ -56,7 +70,7 @@ def _lowest(prober: Prober, ties: Ties, root: str) -> int:
     """Return the smallest size that runs, by halving: a kernel that needs 7 needs them at any larger size too."""
     step = ties.steps.get(root, 1)
     said = prober.refusal(ties.shapes(**{root: step}))
-    if said is None or said.text == "not tried":  # untried is no bound; verification tries the ends
+    if said is None or said.text == NOT_TRIED:  # untried is no bound; verification tries the ends
         return step
     good, bad = ties.roots[root], step
     while good - bad > step:
@@ -73,20 +87,22 @@ def _lowest(prober: Prober, ties: Ties, root: str) -> int:
 # --- upwards, by looking at the indices into embeddings -------------------------------------------
 
 
-def _from_tables(prober: Prober, ties: Ties, lows: dict[str, int]) -> dict[str, Bound]:
+def _from_tables(prober: Prober, ties: Ties, lows: dict[str, int]) -> dict[str, Limit]:
     """Return the bounds that embeddings set whose largest index grows with a size: positions, not ids."""
-    if not any(isinstance(m, torch.nn.Embedding) for m in prober.module.modules()):
-        return {}
     before = _largest_indices(prober, ties.shapes())
+    if not before:
+        return {}
     growing = {
         root: path for root in ties.roots if root not in ties.ends and (path := _grows(prober, ties, root, before)) is not None
     }
     found = {}
     for root, path in growing.items():
         rows, index = before[path]
-        beside = sum(ties.roots[r] - lows[r] for r, p in growing.items() if p == path and r != root)  # the others at their least
+        sharing = tuple(r for r, p in growing.items() if p == path)
+        total = rows - 1 - index + sum(ties.roots[r] for r in sharing)
         step = ties.steps.get(root, 1)
-        found[root] = ((rows - 1 - index + ties.roots[root] + beside) // step * step, f"{_shown(path)} has {rows} rows")
+        high = (total - sum(lows[r] for r in sharing if r != root)) // step * step  # the others at their least
+        found[root] = Limit(high, f"{_shown(path)} has {rows} rows", sharing if len(sharing) > 1 else (), total)
     return found
 
 
@@ -95,50 +111,67 @@ def _grows(prober: Prober, ties: Ties, root: str, before: dict[str, tuple[int, i
     step, size = ties.steps.get(root, 1), ties.roots[root]
     after = _largest_indices(prober, ties.shapes(**{root: size + 2 * step}))
     following = [p for p, (_, index) in before.items() if p in after and after[p][1] - index == 2 * step]
-    if not following:
-        return None
-    path = min(following, key=lambda p: before[p][0] - before[p][1])
-    rows, index = before[path]
-    further = min((rows - 1 - index + size) // step * step, max(4 * size, 64 // step * step))
+    tightest_first = sorted(following, key=lambda p: before[p][0] - before[p][1])
+    return next((p for p in tightest_first if _ends(prober, ties, root, p, before[p])), None)
+
+
+def _ends(prober: Prober, ties: Ties, root: str, path: str, at: tuple[int, int]) -> bool:
+    """Whether a table whose largest index follows a size at first does so to its end, and no further."""
+    step, size = ties.steps.get(root, 1), ties.roots[root]
+    rows, index = at
+    last = (rows - 1 - index + size) // step * step
+    further = min(last, max(4 * size, 64 // step * step))
     far = _largest_indices(prober, ties.shapes(**{root: further}))
     if path not in far or far[path][1] - index != further - size:  # distances that are put into buckets follow only at first
-        return None
-    beyond = (rows - 1 - index + size) // step * step + step
-    past_the_end = _affordable(prober, ties, root, beyond, SLOWEST) and prober.runs(ties.shapes(**{root: beyond}))
-    return None if past_the_end else path
+        return False
+    if not _affordable(prober, ties, root, last + step, MOST_WORK):
+        return True
+    return not _largest_indices(prober, ties.shapes(**{root: last + step}))  # a table may be wrapped around
 
 
 def _largest_indices(prober: Prober, shapes: Shapes) -> dict[str, tuple[int, int]]:
     """Return {embedding: (rows, largest index)} of a call; nothing if the model refuses it."""
-    made = tuple(resized(t, s, p) for t, s, p in zip(prober.tensors, shapes, prober.parts, strict=True))
+    made = tuple(_all_real(resized(t, s, p), p) for t, s, p in zip(prober.tensors, shapes, prober.parts, strict=True))
     try:
-        # ids repeat when an input grows, so that an index which grows is one that the model counts by itself
-        return {path: (rows, int(index.max())) for path, rows, index in observe(prober.module, made).tables if index.numel()}
+        # ids are all one, so that an index which grows is one that the model counts by itself
+        tables = observe(prober.module, made).tables
     except Exception:  # the larger size may be one too many; then trying tells
         return {}
+    found: dict[str, tuple[int, int]] = {}
+    for path, rows, index in tables:
+        if index.numel():
+            found[path] = (rows, max(int(index.max()), found.get(path, (rows, 0))[1]))
+    return found
+
+
+def _all_real(tensor: torch.Tensor, part: Part) -> torch.Tensor:
+    """Return an input without padding: some models do not count padded tokens, which hides how far their positions go."""
+    if part.role == "ids" and tensor.numel():
+        return torch.full_like(tensor, (part.low + part.high) // 2)
+    return torch.ones_like(tensor) if part.role == "mask" and bool((tensor != 0).any()) else tensor
 
 
 # --- upwards, by trying ----------------------------------------------------------------------------
 
 
-def _from_trying(prober: Prober, ties: Ties, root: str) -> Bound | None:
+def _from_trying(prober: Prober, ties: Ties, root: str) -> Limit | None:
     """Return the bound found by running one past the sizes of the model's tables, and at a few larger sizes."""
     if _is_batch(ties, root):
         return None
     step, good = ties.steps.get(root, 1), ties.roots[root]
     tables = dict(_candidates(prober.module, good))
-    tries = [((rows // step + 1) * step, SLOWEST) for rows in tables] + [
-        (n // step * step, QUICK) for n in (32, 128, 512) if n > good
+    tries = [((rows // step + 1) * step, MOST_WORK) for rows in tables] + [
+        (n // step * step, LITTLE_WORK) for n in (32, 128, 512) if n > good
     ]
-    tries = [(size, seconds) for size, seconds in sorted(tries) if _affordable(prober, ties, root, size, seconds)]
+    tries = [(size, work) for size, work in sorted(tries) if _affordable(prober, ties, root, size, work)]
     least = _least(prober, ties, root) if tries else {}
     for size, _ in tries:
         said = prober.refusal(ties.shapes(**{**least, root: size}))
         if said is None:
             good = max(good, size)
-        elif said.text != "not tried":
+        elif said.text != NOT_TRIED:
             high = _largest(prober, ties, root, least, good=good, bad=size)
-            return high, f"{_shown(tables[high])} has {high} rows" if high in tables else why_fixed(said, high)
+            return Limit(high, f"{_shown(tables[high])} has {high} rows" if high in tables else why_fixed(said, high))
     return None
 
 
@@ -172,16 +205,16 @@ def _candidates(module: torch.nn.Module, above: int) -> Iterator[tuple[int, str]
     found: dict[int, str] = {}
     for path, tensor in [*module.named_buffers(), *module.named_parameters()]:
         likely = re.search(r"pos|pe\b|\bpe|bias|mask|tril|freq|cos|sin|rel|table|cache|emb", path.lower())
-        for size in tensor.shape if likely and tensor.dim() >= 2 else ():
+        rows = tensor.shape[:1] if tensor.dim() == 2 else tensor.shape  # of a plain table, columns are features
+        for size in rows if likely and tensor.dim() >= 2 else ():
             if size > above:
                 found.setdefault(int(size), path)
     yield from sorted(found.items())[:MOST_CANDIDATES]
 
 
-def _affordable(prober: Prober, ties: Ties, root: str, size: int, seconds: float) -> bool:
+def _affordable(prober: Prober, ties: Ties, root: str, size: int, work: int) -> bool:
     elements = sum(torch.Size(s).numel() for s in ties.shapes(**{root: size}))
-    growth = size / max(ties.roots[root], 1)
-    return elements <= MOST_ELEMENTS and prober.seconds_per_call * growth <= seconds
+    return elements <= MOST_ELEMENTS and elements * size <= MOST_PAIRS and elements * prober.weights <= work
 
 
 def _shown(path: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from torchferry.errors import UsageError
 
@@ -50,11 +51,24 @@ def find(model: Any) -> Callee:
     if isinstance(model, torch.export.ExportedProgram):
         program, model = model, model.module()
     function, module, method = _split(model)
+    _materialised(module)
     signature = _signature(getattr(module, method) if module is not None else function, module)
     if args or kwargs:
         signature = inspect.signature(functools.partial(_with(signature), *args, **kwargs))
         signature = signature.replace(parameters=[p for n, p in signature.parameters.items() if n not in kwargs])
     return Callee(module, method, function, signature, args, kwargs, program, tuple(wrappers))
+
+
+def _materialised(module: torch.nn.Module | None) -> None:
+    """Refuse a model with weights that do not exist yet: each copy would make its own, and none would be the user's."""
+    parts = module.named_modules() if isinstance(module, torch.nn.Module) else ()
+    lazy = [(path, part) for path, part in parts if any(is_lazy(p) for p in getattr(part, "_parameters", {}).values())]
+    if lazy:
+        path, part = lazy[0]
+        raise UsageError(
+            f"`{path or type(part).__name__}` ({type(part).__name__}) has no weights yet: a lazy module makes them at its first call. "
+            "Call the model once, then export it: model(*args)"
+        )
 
 
 def _inside(model: Any) -> Any:

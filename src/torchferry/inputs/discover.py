@@ -45,6 +45,7 @@ class Found:
     sizes: Mapping[str, int]  # each dim in the example
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    conditions: tuple[str, ...] = ()  # on several dims at once: "past_sequence_length + sequence_length <= 1024"
     pointing: tuple[tuple[Axis, int], ...] = ()  # (axis, size): integers beyond that size are indices into the axis
 
 
@@ -89,9 +90,12 @@ def discover(
     should = {**dict.fromkeys(asked or {}, False), **dict.fromkeys(must, True)}
     findings = _refused(should, ties, why=why, names=names, example=example)
     sizes = {called[root]: n for root, n in ties.roots.items()}
-    return Found(
-        shapes, dims, ties.base, why, sizes, table(names, shapes, dims, why), findings, tuple(_pointed_into(prober, ties))
-    )
+    shared = {
+        span.sharing: f"{' + '.join(called[r] for r in span.sharing)} <= {span.total}" for span in far.values() if span.sharing
+    }
+    conditions = tuple(shared.values())
+    notes = (*table(names, shapes, dims, why), *conditions)
+    return Found(shapes, dims, ties.base, why, sizes, notes, findings, conditions, tuple(_pointed_into(prober, ties)))
 
 
 def table(

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from torchferry.errors import FeedError, UsageError
+from torchferry.guards import holds, symbols
 from torchferry.inputs import sizes as size_text
 from torchferry.inputs.arguments import by_name, leaves, readings
 from torchferry.inputs.callee import Callee
@@ -116,6 +117,10 @@ def check_sizes(signature: Signature, shapes: list[tuple[int, ...]]) -> dict[str
                 if dim := signature.dim(size):
                     _within(dim, spec.name, axis, got)
     sizes = {name: number for name, (number, _) in found.items()}
+    for text in signature.conditions:
+        if holds(text, sizes) is False:
+            told = ", ".join(f"{name} = {sizes[name]}" for name in sorted(symbols(text)))
+            raise FeedError(f"the model takes {text}; got {told}")
     for spec, shape in zip(signature.inputs, shapes, strict=True):
         for axis, (size, got) in enumerate(zip(spec.shape, shape, strict=True)):
             if isinstance(size, int) or size_text.names(size) <= sizes.keys():

@@ -72,6 +72,15 @@ def match(path: Path, callee: Callee, prepared: Prepared) -> Match:
     return Match(named, Asked(_asks(inputs, pairs, prepared, lacking)), names, tuple(findings))
 
 
+def output_names(own: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
+    """Return the file's names in the model's order: those that the model has too at the model's own places."""
+    if len(own) != len(given):
+        return tuple(own)
+    shared = set(own) & set(given)
+    rest = iter(n for n in given if n not in shared)
+    return tuple(n if n in shared else next(rest) for n in own)
+
+
 def _declared(value: Any) -> Declared:
     tensor = value.type.tensor_type
     if not tensor.elem_type:

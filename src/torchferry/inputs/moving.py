@@ -58,6 +58,7 @@ class Search:
             self._masks,
             self._alone,
             self._same_axis,
+            self._joining,
             self._hinted,
             self._equal_sizes,
             self._sums,
@@ -158,6 +159,16 @@ class Search:
                 if len(like) > 1 and self._steady(like):
                     self._settle(self._smallest(unit, like))
 
+    def _joining(self) -> None:
+        """Tie an axis that does not move alone to one that does, where both move together: a model may be lenient to one side."""
+        for unit in list(self.pending):
+            for root, size in list(self.ties.roots.items()):
+                axes = [axis for axis, s in self.ties.sizes.items() if s == root]
+                alike = size == self._size(unit) and any(a == unit[0][1] for _, a in axes)
+                if alike and unit in self.pending and self._steady([unit, tuple(axes)]):
+                    self.pending.remove(unit)
+                    self.ties.sizes.update(dict.fromkeys(unit, root))
+
     def _equal_sizes(self) -> None:
         for unit in list(self.pending):
             if unit not in self.pending:
@@ -190,7 +201,9 @@ class Search:
         return next(([unit, *s] for s in itertools.islice(subsets, MOST_SUBSETS) if self._steady([unit, *s])), None)
 
     def _hinted(self) -> None:
-        """Take the ties that the symbolic run suggests, where the eager model agrees."""
+        """Take the ties that the symbolic run suggests, where the eager model agrees; one axis has nothing to be tied to."""
+        if len(self.pending) < 2:
+            return
         hints = self._hints()
         first = {unit[0]: unit for unit in self.pending}
         known = {axis: hints[axis] for axis in first if axis in hints and hints[axis].free_symbols}

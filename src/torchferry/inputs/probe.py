@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,9 +13,11 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from torchferry import eager
+from torchferry.inputs.lookups import Lookup, Lookups
 from torchferry.inputs.roles import Part
 from torchferry.inputs.vary import resized
 
+NOT_TRIED = "not tried"
 Axis = tuple[int, int]  # (input, axis)
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -45,6 +46,7 @@ class Prober:
         self.answers: dict[Shapes, Refusal | None] = {}
         self.lowered: set[Shapes] = set()  # sizes that were taken only with small integers: they index something that moves
         self.seconds_per_call = 0.0
+        self.weights = sum(p.numel() for p in self.module.parameters())
         self.stand_ins: FakeTensorMode | None = None
 
     @property
@@ -57,7 +59,7 @@ class Prober:
         key = tuple(tuple(s) for s in shapes)
         if key not in self.answers:
             if self.spent:
-                return Refusal("not tried")
+                return Refusal(NOT_TRIED)
             self.answers[key] = self._try(key)
         return self.answers[key]
 
@@ -106,7 +108,7 @@ class Prober:
         self.calls_left -= 1
         began = time.perf_counter()
         try:
-            with eager.untouched(self.module), uncompiled(self.module), warnings.catch_warnings():
+            with eager.untouched(self.module), eager.plainly(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 if self.stand_ins is None:
                     eager.call_on_made_input(self.module, tensors)
@@ -114,6 +116,8 @@ class Prober:
                     fakes = [self.stand_ins.from_tensor(t) for t in tensors]
                     with self.stand_ins, torch.no_grad():
                         self.module(*fakes)
+        except eager.NoAnswer:  # slow is not refused; a bound must not hang on how busy the machine is
+            return Refusal(NOT_TRIED)
         except Exception as error:  # any model may raise anything; that it refuses is the answer
             return self._refusal(error)
         self.seconds_per_call = time.perf_counter() - began
@@ -148,16 +152,6 @@ def _mixed(tensor: torch.Tensor, part: Part) -> torch.Tensor:
     return turned
 
 
-@contextmanager
-def uncompiled(module: torch.nn.Module) -> Iterator[None]:
-    """Run parts that were given to torch.compile as they were written: compiling them anew for each size takes long."""
-    if any("_orig_mod" in m._modules or getattr(m, "_compiled_call_impl", None) is not None for m in module.modules()):
-        with torch.compiler.set_stance("force_eager"):
-            yield
-    else:
-        yield
-
-
 def moved(shapes: Sequence[Sequence[int]], changes: Mapping[Axis, int]) -> Shapes:
     """Return the shapes with some axes set to other sizes."""
     return tuple(tuple(changes.get((i, a), n) for a, n in enumerate(shape)) for i, shape in enumerate(shapes))
@@ -165,38 +159,23 @@ def moved(shapes: Sequence[Sequence[int]], changes: Mapping[Axis, int]) -> Shape
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """One call of a flat module: its named outputs, and (module path, rows, indices) of each embedding it looked into."""
+    """One call of a flat module: its named outputs, and the tables that it looked into."""
 
     outputs: list[tuple[str, Any]]
-    tables: list[tuple[str, int, torch.Tensor]]
+    tables: list[Lookup]
     seconds: float = 0.0
 
 
 def observe(module: Any, tensors: Sequence[torch.Tensor]) -> Observed:
     """Return what a call of the flat module gives and uses; raises what the user's model raises."""
-    tables: list[tuple[str, int, torch.Tensor]] = []
-    handles = []
     seen: list[tuple[str, Any]] = []
-
-    def watch(path: str, table: torch.nn.Embedding) -> None:
-        def note(module: Any, args: tuple[Any, ...]) -> None:
-            if args and isinstance(args[0], torch.Tensor):  # a subclass may take anything
-                tables.append((path, table.num_embeddings, args[0].detach()))
-
-        handles.append(table.register_forward_pre_hook(note))
 
     def call(*flat: torch.Tensor) -> tuple[torch.Tensor, ...]:
         seen[:] = module.named_outputs(flat)
         return ()
 
-    for path, table in module.named_modules():
-        if isinstance(table, torch.nn.Embedding):
-            watch(path, table)
+    lookups = Lookups(module)
     began = time.perf_counter()
-    try:
-        with eager.untouched(module), uncompiled(module):
-            eager.call(call, tuple(tensors))
-    finally:
-        for handle in handles:
-            handle.remove()
-    return Observed(seen, tables, time.perf_counter() - began)
+    with eager.untouched(module), eager.plainly(), lookups:
+        eager.call(call, tuple(tensors))
+    return Observed(seen, lookups.seen, time.perf_counter() - began)

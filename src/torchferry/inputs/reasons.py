@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from torchferry.inputs.probe import Refusal
+from torchferry.inputs.probe import NOT_TRIED, Refusal
 
 MOST = 70  # letters
 
 
 def why_fixed(refusal: Refusal | None, size: int) -> str:
     """Return "conv1 wants 3 channels", or what the model said, or nothing."""
-    if refusal is None or refusal.text == "not tried":
+    if refusal is None or refusal.text == NOT_TRIED:
         return ""
     kind = refusal.module_type
     if refusal.module_path and re.fullmatch(r"(Lazy)?Conv(Transpose)?[123]d", kind):

@@ -277,6 +277,8 @@ VALUES: Mapping[str, tuple[frozenset[Role], Fill]] = {
     "scaled": (FLOATS, _times(255.0)),
     "small": (FLOATS, _times(1e-3)),
     "large": (FLOATS, _times(1e3)),
+    "large-negative": (FLOATS, lambda t, p, g: t.abs() * -1e3),
+    "large-positive": (FLOATS, lambda t, p, g: t.abs() * 1e3),
     "tiny": (FLOATS, _times(1e-8)),
     "shifted": (FLOATS, lambda t, p, g: t + 100),
     "offset": (FLOATS, lambda t, p, g: t + 100),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from torchferry.repair.choose import next_repair
-from torchferry.repair.judge import judge
+from torchferry.repair.judge import accept, advance, judge, record
+from torchferry.repair.narrow import narrowings, wider
+from torchferry.repair.systematic import judging
 
-__all__ = ["judge", "next_repair"]
+__all__ = ["accept", "advance", "judge", "judging", "narrowings", "next_repair", "record", "wider"]

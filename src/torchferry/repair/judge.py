@@ -9,16 +9,27 @@ from torchferry.records import Case, Diagnosis, History, Repair, Step
 
 def judge(history: History, diagnosis: Diagnosis, repair: Repair, case: Case) -> History:
     """Return the history with one more case; the repair is kept if the case is better."""
-    tried = (*history.tried, repair)
     if not better(case, history, diagnosis):
-        return replace(history, cases=(*history.cases, _slim(case)), tried=tried)
-    return History(
-        cases=(*(_slim(c) for c in history.cases), case),
-        best=case,
-        tried=tried,
-        kept=(*history.kept, repair),
-        mended=(*history.mended, replace(diagnosis, fixed=True)),
-    )
+        told = replace(history, best=_with_failed_repair(history.best, diagnosis, repair, case))
+        return replace(record(told, case), tried=(*history.tried, repair))
+    mended = (*history.mended, replace(diagnosis, fixed=True))
+    return replace(accept(history, repair, case), mended=mended)
+
+
+def accept(history: History, repair: Repair, case: Case) -> History:
+    """Return the history with a case that is the best so far."""
+    cases = (*(_slim(c) for c in history.cases), case)
+    return replace(history, cases=cases, best=case, tried=(*history.tried, repair), kept=(*history.kept, repair))
+
+
+def record(history: History, case: Case) -> History:
+    """Return the history with a case that lost."""
+    return replace(history, cases=(*history.cases, _slim(case)))
+
+
+def advance(case: Case, before: Case) -> bool:
+    """Say whether a case comes further than another, has fewer errors, or fewer trials that fail."""
+    return _standing(case) > _standing(before)
 
 
 def better(case: Case, history: History, mended: Diagnosis) -> bool:
@@ -32,6 +43,16 @@ def better(case: Case, history: History, mended: Diagnosis) -> bool:
     seen = {_identity(d) for c in history.cases for d in c.diagnoses}
     gone = _identity(mended) not in {_identity(d) for d in case.diagnoses}
     return gone and all(_identity(d) not in seen or d in history.best.errors for d in case.errors)
+
+
+def _with_failed_repair(best: Case, mended: Diagnosis, repair: Repair, case: Case) -> Case:
+    """Return the best case with a word on a repair that did not help, where it stopped before there was a file."""
+    fault = case.steps[-1].fault if case.steps else None
+    if fault is None or not fault.text:
+        return best
+    words = f"tried: {repair.title}; {fault.text.strip().splitlines()[0][:400]}"
+    told = tuple(replace(d, evidence=(*d.evidence, words)) if d == mended else d for d in best.diagnoses)
+    return replace(best, diagnoses=told)
 
 
 def _standing(case: Case) -> tuple[int, int, int, int]:

@@ -54,6 +54,7 @@ def _facts(view: View) -> str:
         escape(view.runtime),
     ]
     rows = [("file", ", ".join(f for f in file if f)), ("trials", words(view.trials)), ("worst difference", words(view.worst))]
+    rows += [("given up", words(g)) for g in view.given_up]
     rows += [("allowed", words(view.allowed)), ("took", duration(view.seconds))]
     return "<dl>" + "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows if value) + "</dl>\n"
 

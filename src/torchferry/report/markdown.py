@@ -59,7 +59,7 @@ def _problem(problem: Problem) -> Iterator[str]:
 def _facts(view: View) -> list[tuple[str, ...]]:
     file = ", ".join(f for f in (f"`{view.path}`" if view.path else "", size(view.bytes) if view.bytes else "", _made(view)) if f)
     rows = [("file", file), ("trials", view.trials), ("worst difference", view.worst), ("allowed", view.allowed)]
-    rows += [("fixed", f) for f in view.fixed] + [("took", duration(view.seconds))]
+    rows += [("fixed", f) for f in view.fixed] + [("given up", g) for g in view.given_up] + [("took", duration(view.seconds))]
     return [row for row in rows if row[1]]
 
 

@@ -114,6 +114,7 @@ def _facts(view: View, width: int) -> Iterator[Line]:
     if view.ok or view.runs:  # before that they are a guess that nothing was done with
         yield from _row("sizes", [m.words + (f"; tried {m.verified}" if m.verified else "") for m in view.moving], width)
         yield from _row("fixed", view.fixed, width)
+        yield from _row("given up", view.given_up, width)
     yield from _row("trials", [view.trials], width)
     yield from _row("worst", [view.worst], width)
     yield from _row("allowed", [view.allowed], width)

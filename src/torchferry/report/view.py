@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from torchferry.certificate import versions
+from torchferry.certificate import given_up, versions
 from torchferry.records import Case, Diagnosis, History, Repair, Signature, TensorSpec, Trial
 from torchferry.report import said, source
 from torchferry.report.standing import feeds_mended, unwritten
@@ -144,6 +144,7 @@ class View:
     outputs: tuple[Tensor, ...] = ()
     moving: tuple[Moving, ...] = ()
     fixed: tuple[str, ...] = ()
+    given_up: tuple[str, ...] = ()
     runs: tuple[Run, ...] = ()
     trials: str = ""
     worst: str = ""
@@ -208,13 +209,14 @@ def of(
         outputs=_tensors(translated.outputs if translated else ()),
         moving=moving,
         fixed=fixed,
+        given_up=given_up(case),
         runs=runs,
         trials=said.agreement(verified.trials) if verified else "",
         worst=said.worst(verified.trials) if verified else "",
         allowed=said.allowed(verified.tolerance) if verified else "",
         problems=problems,
         mended=() if waiting else tuple(_problem(d) for d in history.mended),
-        repairs=tuple(_mend(r) for r in history.kept),
+        repairs=tuple(_mend(r) for r in history.kept if r.edit.name != "narrow"),  # to declare less mends nothing
         notes=tuple(note for note in dict.fromkeys(n for step in case.steps for n in step.notes) if note not in told),
         stages=tuple(Spent(s.stage, s.fault is None, s.seconds) for s in case.steps),
         versions=versions(),

@@ -1,0 +1,51 @@
+"""Which tables of a model are looked up, and at which rows: seen at the operators, so that no module can hide it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+Lookup = tuple[str, int, torch.Tensor]  # the table's path, its rows, and the indices into it
+
+
+class Lookups(TorchDispatchMode):
+    """Keeps every lookup of rows in a parameter or buffer while it is active."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        super().__init__()
+        self.seen: list[Lookup] = []
+        tables = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
+        self.paths = {_key(t): path.removesuffix(".weight") for path, t in reversed(tables) if t.dim() >= 2 and _stored(t)}
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        found = _rows_asked_for(func, args)
+        if found is not None and _stored(found[0]) and (path := self.paths.get(_key(found[0]))) is not None:
+            self.seen.append((path, found[0].shape[0], found[1].detach()))
+        return func(*args, **(kwargs or {}))
+
+
+def _rows_asked_for(func: Any, args: Sequence[Any]) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """Return a table and the rows that an operator takes from it, or None if it does no such thing."""
+    name = getattr(getattr(func, "_schema", None), "name", "")
+    if name == "aten::embedding":
+        return args[0], args[1]
+    if name == "aten::index_select" and args[1] == 0:
+        return args[0], args[2]
+    if name == "aten::index" and args[1] and isinstance(args[1][0], torch.Tensor) and args[1][0].dtype == torch.int64:
+        return args[0], args[1][0]
+    return None
+
+
+def _stored(tensor: torch.Tensor) -> bool:
+    return tensor.layout == torch.strided and type(tensor) in (torch.Tensor, torch.nn.Parameter)
+
+
+def _key(tensor: torch.Tensor) -> tuple[int, torch.Size]:
+    return tensor.data_ptr(), tensor.shape
