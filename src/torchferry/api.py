@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,7 @@ def export(
     task: str | None = None,
     tokenizer_from: str | Path | None = None,
     precision: str | None = None,
+    noise: str | None = None,
     edits: Sequence[Edit] = (),
     budget: Budget | None = None,
     progress: Listener | None = None,
@@ -66,6 +67,7 @@ def export(
     task: "text-generation" and the like: a transformers model as one graph with a cache, in a directory `f` that generates.
     tokenizer_from: with a task, the directory whose tokenizer goes along.
     precision: with a task, "int8" or "int4" weights; what that costs in accuracy is measured and told.
+    noise: "input" makes each draw of random numbers in `forward` an input of the file, so that it can be verified.
     edits: repairs to start from, as `Result.recipe()` prints them.
     budget: how much verification may cost, its seed, and the time limit of a stage.
     progress: is called with an Event for each stage, trial and repair.
@@ -84,6 +86,8 @@ def export(
         )  # fmt: skip
     if precision is not None:
         raise UsageError('precision goes with a task: export(model, f="OUT/", task="text-generation", precision=...)')
+    if noise is not None:
+        model, args, kwargs = _with_noise(noise, model, args, kwargs, examples or dynamic_shapes or dynamic_axes)
     job = Job(
         model=model,
         args=args,
@@ -191,11 +195,18 @@ def explain(code_or_slug: str) -> str:
 @contextmanager
 def _working(job: Job, destination: Path | None, progress: Listener | None) -> Iterator[Job]:
     """Give the job a workspace beside its destination; leave the user's model as it was, whatever happens."""
+    name = destination.name if destination is not None else "model.onnx"
+    with listening(progress), warnings_logged(), _untouched(job.model), workspace(near=destination) as folder:
+        yield replace(job, workspace=folder, file_name=name)
+
+
+def _untouched(model: Any) -> AbstractContextManager[None]:
+    """Return what keeps a model as it was; a file alone needs nothing of the sort, nor torch to be loaded."""
+    if model is None:
+        return nullcontext()
     from torchferry.eager import untouched
 
-    name = destination.name if destination is not None else "model.onnx"
-    with listening(progress), warnings_logged(), untouched(job.model), workspace(near=destination) as folder:
-        yield replace(job, workspace=folder, file_name=name)
+    return untouched(model)
 
 
 def _hand_over(history: History, destination: Path | None) -> Result:
@@ -213,6 +224,21 @@ def _hand_over(history: History, destination: Path | None) -> Result:
     folder = tempfile.TemporaryDirectory(prefix="torchferry-")
     kept = keep_without_name(made, Path(folder.name))
     return Result("export", history, kept, bytes=size_on_disk(kept), folder=folder)
+
+
+def _with_noise(
+    noise: str, model: Any, args: Any, kwargs: Mapping[str, Any] | None, told: Any
+) -> tuple[Any, Any, dict[str, Any]]:
+    """Return the call with the model's draws as inputs of their own."""
+    if noise != "input":
+        raise UsageError(f'noise is "input", or left out; not {noise!r}')
+    if told:
+        raise UsageError('with noise="input" the sizes that move are found by trying; leave out examples and dynamic_shapes')
+    from torchferry.noise import as_inputs
+
+    args = args if isinstance(args, tuple) else (args,)
+    given, named = as_inputs(model, args, kwargs or {})
+    return given, args, named
 
 
 def _allowed(repair: str) -> Safety | None:

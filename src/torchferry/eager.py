@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import random
+import threading
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,7 +63,7 @@ def call(module: Any, args: tuple[Any, ...], *, seed: int = 0) -> tuple[torch.Te
 
     The seed is set, so that two calls of a model that draws random numbers draw the same ones.
     """
-    with untouched_rng():
+    with untouched_rng(), plainly():
         torch.manual_seed(seed)
         random.seed(seed)
         np.random.seed(seed % 2**32)
@@ -74,6 +75,16 @@ def call(module: Any, args: tuple[Any, ...], *, seed: int = 0) -> tuple[torch.Te
                 raise
         with torch.enable_grad():  # forward takes gradients itself and counts on the caller's mode
             return _detached(module(*clone(args)))
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """Run torch.cond, scan, while_loop, FlexAttention and what else compiles itself as plain Python.
+
+    Compiled anew for every size, they would be slow, and fail for reasons that are dynamo's and not the model's.
+    """
+    with torch.compiler.set_stance("force_eager"):
+        yield
 
 
 def clone(args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -97,16 +108,22 @@ def untouched_rng() -> Iterator[None]:
         random.setstate(python_state)
 
 
+# A capture changes globals of torch and the code of the model's functions, and every run puts the generators back: threads
+# that export take turns, stage by stage. A thread may nest them.
+one_at_a_time = threading.RLock()
+
+
 @contextmanager
 def balanced() -> Iterator[None]:
     """Leave torch's stack of function transforms as it was: an error inside vmap leaves a level on it that spoils later calls."""
-    inside = torch._C._functorch
-    before = inside.maybe_current_level()
-    try:
-        yield
-    finally:
-        while (level := inside.maybe_current_level()) is not None and level > (before or 0):
-            inside.pop_dynamic_layer_stack()
+    with one_at_a_time:
+        inside = torch._C._functorch
+        before = inside.maybe_current_level()
+        try:
+            yield
+        finally:
+            while (level := inside.maybe_current_level()) is not None and level > (before or 0):
+                inside.pop_dynamic_layer_stack()
 
 
 @contextmanager

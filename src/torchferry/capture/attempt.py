@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -55,5 +56,13 @@ def once(
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     # torch prints whole graphs to stderr when a capture fails; all of it is in the exception as well
+    speaking = [logging.getLogger(name) for name in ("torch._guards", "torch._dynamo")]
+    before = [logger.disabled for logger in speaking]
     with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
-        yield
+        try:
+            for logger in speaking:  # their handlers keep the stderr of when torch was imported
+                logger.disabled = True
+            yield
+        finally:
+            for logger, silent in zip(speaking, before, strict=True):
+                logger.disabled = silent

@@ -45,13 +45,21 @@ def joined(module: Any, bound: Bound, texts: tuple[str, ...]) -> Any:
     pieces = [Piece(texts, once(strategy, module, bound.args, bound.dynamic_shapes))]
     while (sizes := _uncovered(pieces, bound, names)) is not None:
         if len(pieces) == MOST_PIECES:
-            raise TooManyPieces(f"after {MOST_PIECES} captures, sizes such as {sizes} are still not covered")
+            raise TooManyPieces(_too_many(sizes))
         program = once(strategy, eager.fresh(bound.module), bound.vary(sizes, "random", 0), bound.dynamic_shapes)
         conditions = tuple(_conditions(program, bound, sizes, set(names)))
         pieces.append(Piece(conditions, program))
         if _is_right_elsewhere(pieces[-1], bound, names):
             return program
     return once(strategy, _Joined(module, pieces, bound), bound.args, bound.dynamic_shapes)
+
+
+def _too_many(sizes: dict[str, int]) -> str:
+    told = ", ".join(f"{name}={size}" for name, size in sizes.items())
+    return (
+        f"after {MOST_PIECES} captures, sizes such as {told} are still not covered: the code is another for every size, as that of"
+        " a loop is; `torch._higher_order_ops.scan`, `torch.vmap` or one operation on the whole tensor is the same for all"
+    )
 
 
 def _conditions(program: Any, bound: Bound, sizes: dict[str, int], names: set[str]) -> Iterator[str]:
@@ -78,7 +86,7 @@ def _is_right_elsewhere(piece: Piece, bound: Bound, names: list[str]) -> bool:
     run = piece.program.module(check_guards=False)
     run._forward_pre_hooks.clear()  # torch's own check of the sizes, which no file has
     try:
-        with torch.no_grad(), eager.untouched_rng():
+        with torch.no_grad(), eager.untouched_rng(), eager.plainly():
             return bool(tried) and all(_same(run, eager.fresh(bound.module), bound.vary(p, "random", 0)) for p in tried)
     except Exception:  # a program made for other sizes may fail in any way; then it is not right there
         return False

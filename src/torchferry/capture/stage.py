@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch.fx.experimental import _config as shape_config
 
 from torchferry import eager
 from torchferry.capture import guards, piecewise, prepare, strategies, survey, where
@@ -16,16 +15,18 @@ from torchferry.capture.rewrites import sites_of
 from torchferry.capture.rewrites.explore import Explored, explore, summary
 from torchferry.capture.rewrites.sites import Site, applied, candidates
 from torchferry.records import Bound, Captured, Case, Fault, Finding, Location, Step
+from torchferry.retrace import free_sizes
 
 
 def capture(case: Case) -> Step:
     """Return the model as an ExportedProgram, or the fault that stopped the most faithful strategy."""
     bound: Bound = case.value("inputs")
-    copy = eager.fresh(bound.module)
-    if copy is not bound.module:
-        return _captured(case, replace(bound, module=copy))
-    with eager.untouched(bound.module):  # a model that cannot be copied is put back in order afterwards
-        return _captured(case, bound)
+    with eager.one_at_a_time:  # the rewrites below stand in the model's own functions for as long as the capture takes
+        copy = eager.fresh(bound.module)
+        if copy is not bound.module:
+            return _captured(case, replace(bound, module=copy))
+        with eager.untouched(bound.module):  # a model that cannot be copied is put back in order afterwards
+            return _captured(case, bound)
 
 
 def _captured(case: Case, bound: Bound) -> Step:
@@ -92,7 +93,7 @@ def _explored(outcome: Outcome, bound: Bound) -> Explored | None:
     def run() -> Any:
         program = once(strategy, eager.fresh(bound.module), bound.args, bound.dynamic_shapes)
         # a rewrite that torch can capture but not take apart is of no use to the next stage
-        with shape_config.patch(backed_size_oblivious=True):
+        with free_sizes():
             return program.run_decompositions()
 
     def place(fault: Fault) -> Location | None:
@@ -107,7 +108,8 @@ def _stopped(outcome: Outcome, bound: Bound, rewrites: tuple[Site, ...], explore
     assert fault is not None
     place = where.locate(fault, eager.fresh(bound.module), bound)
     code = linecache.getline(place.file, place.line).strip() if place and place.file and place.line else ""
-    stopped = Finding("stopped", place, {"error": fault.type_name, "code": code, "text": summary(fault)})
+    facts = {"error": fault.type_name, "code": code, "text": summary(fault), "pinned": where.pinned_dims(fault, bound)}
+    stopped = Finding("stopped", place, facts)
     findings = [*outcome.notes, *survey.of_module(bound), stopped]
     if explored is not None:
         findings += explored.findings

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.fx.experimental import _config as shape_config
+
+from torchferry.retrace import free_sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def from_script(module: Any, args: tuple[Any, ...], shapes: Any) -> Any:
 
 def _export(module: Any, args: tuple[Any, ...], shapes: Any, *, strict: bool) -> Any:
     # sizes of 0 and 1 are not set apart, and a guard is kept as a guard: both as torch.onnx itself asks for
-    with torch.no_grad(), shape_config.patch(backed_size_oblivious=True):
+    with torch.no_grad(), free_sizes():
         return torch.export.export(
             module, args, dynamic_shapes=shapes, strict=strict, prefer_deferred_runtime_asserts_over_guards=False
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import torch
 
 from torchferry.capture import guards, source_map, strategies
+from torchferry.guards import symbols
 from torchferry.records import Bound, Fault, Location
 
 _PINNED = (
@@ -34,6 +36,16 @@ def data_dependent(fault: Fault) -> bool:
 def pinned(fault: Fault) -> bool:
     """Say whether a capture failed because a size that should move was fixed."""
     return any(phrase in link.text for link in fault.chain() for phrase in _PINNED)
+
+
+def pinned_dims(fault: Fault, bound: Bound) -> list[str]:
+    """Return the dims that a failed capture fixed, as torch's message names them."""
+    found: dict[str, None] = {}
+    for link in fault.chain() if pinned(fault) else ():
+        for place in re.findall(r"L\['\w+'\]\.size\(\)\[\d+\]", link.text):
+            text = guards.translate(place, bound)
+            found |= dict.fromkeys(sorted(symbols(text)) if text else ())
+    return list(found)
 
 
 def locate(fault: Fault, module: Any, bound: Bound) -> Location | None:

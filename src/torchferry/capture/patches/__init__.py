@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
@@ -16,10 +15,14 @@ from torchferry.capture.patches import (
     guard_origins,
     hashable_sizes,
     host_random,
+    looking_functions,
     numbers,
+    scan_lengths,
     sized_functions,
     slices,
+    transformers_own,
 )
+from torchferry.eager import one_at_a_time
 from torchferry.records import Finding
 
 Patch = Callable[[Any], AbstractContextManager[Any]]
@@ -28,16 +31,14 @@ Patch = Callable[[Any], AbstractContextManager[Any]]
 ALL: dict[str, Patch] = {
     "guard-origins": guard_origins.patch,
     "numbers": numbers.patch,
+    "looking-functions": looking_functions.patch,
     "sized-functions": sized_functions.patch,
     "slices": slices.patch,
+    "scan-lengths": scan_lengths.patch,
     "hashable-sizes": hashable_sizes.patch,
     "dynamo-cache": dynamo_cache.patch,
     "distributions": distributions.patch,
 }
-
-# Captures change globals of torch, so there is one at a time; a thread may nest them.
-_one_at_a_time = threading.RLock()
-
 
 # These also note what they saw.
 NOTING: dict[str, Callable[[list[Finding]], AbstractContextManager[Any]]] = {
@@ -50,9 +51,10 @@ NOTING: dict[str, Callable[[list[Finding]], AbstractContextManager[Any]]] = {
 def active(module: Any, notes: list[Finding]) -> Iterator[None]:
     """Apply the patches for as long as the block runs; a failure or Ctrl-C inside takes them away too."""
     trace_rules.get_torch_obj_rule_map()  # dynamo knows functions by their identity: let it see them before they are wrapped
-    with _one_at_a_time, ExitStack() as stack:
+    with one_at_a_time, ExitStack() as stack:
         for patch in ALL.values():
             stack.enter_context(patch(module))
         for noting in NOTING.values():
             stack.enter_context(noting(notes))
+        stack.enter_context(transformers_own.noted(module, notes))
         yield

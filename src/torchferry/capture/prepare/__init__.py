@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import nn
 
-from torchferry.capture.prepare import baked, dense, encoder, flex, gradients, precision, quantised, recurrent, script
+from torchferry.capture.prepare import aliases, baked, dense, encoder, flex, gradients, precision, quantised, recurrent, script
 from torchferry.capture.prepare.survey import survey
 from torchferry.capture.prepare.tree import own
 from torchferry.records import Edit, Facts
@@ -51,8 +51,10 @@ def apply(module: nn.Module, args: tuple[Any, ...], edits: Iterable[Edit]) -> nn
 def revise(program: Any, edits: Iterable[Edit]) -> Any:
     """Return the captured program with the named changes of operators made; signature and guards stay.
 
-    FlexAttention is always written out: there is nothing else to translate it to.
+    FlexAttention is always written out, as there is nothing else to translate it to, and bodies give back tensors of their own.
     """
+    if aliases.is_needed(program):
+        program = aliases.revise(program)
     if flex.is_used(program):
         program = flex.revise(program)
     for edit in edits:

@@ -79,8 +79,8 @@ def _attention(
     places = [p.view([-1 if d == at else 1 for at in range(4)]) for d, p in enumerate(counted)]
     scores = score_mod(scores, *places)
     keep = torch.logical_or(mask_mod(*places), torch.zeros_like(scores).bool())
-    seen = torch.any(keep, -1, True)
     scores = torch.masked_fill(scores, torch.logical_not(keep), -float("inf"))
+    seen = torch.any(scores != -float("inf"), -1, True)  # as torch counts: a score that overflowed counts as masked
     weights = torch.softmax(torch.masked_fill(scores, torch.logical_not(seen), 0.0), -1) * seen
     sums, largest = torch.logsumexp(scores, -1), torch.amax(scores, -1)
     return torch.matmul(weights.to(torch.float32), value.float()).type_as(query), sums / math.log(2), largest / math.log(2)

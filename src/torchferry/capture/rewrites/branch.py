@@ -24,7 +24,7 @@ def is_validation(statement: ast.stmt) -> bool:
 
 
 def _is_talk(statement: ast.stmt) -> bool:
-    if isinstance(statement, ast.Raise | ast.Pass | ast.Assert):
+    if isinstance(statement, ast.Raise | ast.Pass | ast.Assert | ast.Import | ast.ImportFrom):
         return True
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         return False

@@ -65,6 +65,21 @@ def _is_size(value: ast.expr) -> bool:
     return isinstance(value.func, ast.Name) and value.func.id == "len"
 
 
+def from_value(expression: ast.expr, function: ast.AST) -> bool:
+    """Say whether an expression, by the look of it, holds a number read from a tensor: `int(n)`, `n.item()`, or a name for it."""
+    names = {n.id for n in ast.walk(expression) if isinstance(n, ast.Name)}
+    named = [n.value for n in ast.walk(function) if isinstance(n, ast.Assign) and names & {ast.unparse(t) for t in n.targets}]
+    return any(_reads_number(n) for part in (expression, *named) for n in ast.walk(part))
+
+
+def _reads_number(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    return (isinstance(node.func, ast.Name) and node.func.id == "int") or (
+        isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist")
+    )
+
+
 def split(test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt]) -> ast.If | None:
     """Return an `if` on the Python part of a condition around one on its tensor part, or None when there is only one part.
 

@@ -40,6 +40,8 @@ def _block(body: list[ast.stmt], lines: list[str], indent: str, begin: int) -> l
         if not hasattr(statement, "was"):
             out += [f"{indent}{text}\n" for text in ast.unparse(statement).split("\n")]
             continue
+        if untouched and statement.lineno < done:  # `a = 1; b = 2`: both are in the line that is there already
+            continue
         out += _comments_before(lines, statement.lineno, done)
         end = statement.end_lineno or statement.lineno
         if untouched:

@@ -8,7 +8,18 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from torchferry.capture.rewrites import branch, conditions, exits, for_loops, functions, lookup, names, source, while_loops
+from torchferry.capture.rewrites import (
+    branch,
+    conditions,
+    exits,
+    for_loops,
+    functions,
+    item_loops,
+    lookup,
+    names,
+    source,
+    while_loops,
+)
 from torchferry.capture.rewrites.blocks import Place, find, places
 from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
 
@@ -43,6 +54,8 @@ REWRITES: dict[tuple[str, str], Callable[[FunctionNode, int], None]] = {
     ("exit", "mask"): exits.rewrite,
     ("exit", "drop"): _skip_check,
     ("while", "while_loop"): while_loops.rewrite,
+    ("for", "while_loop"): while_loops.rewrite_counted,
+    ("for", "items"): item_loops.rewrite,
     ("for", "scan"): for_loops.rewrite,
     ("for", "scan-from-first"): lambda f, line: for_loops.rewrite(f, line, like_first=True),
     ("lookup", "all"): lookup.rewrite,
@@ -64,7 +77,7 @@ def _suitable(function: FunctionNode, line: int) -> Iterator[tuple[str, str]]:
     statements = [p for p in places(function.body) if p.statement.lineno <= line <= (p.statement.end_lineno or 0)]
     # `if empty: continue` in one line: it may have been the head that stopped, or what it governs
     heads = [p for p in statements[:-1] if _is_one_liner(p.statement) and p.statement.lineno == line]
-    yield from dict.fromkeys(way for place in (*heads, *statements[-1:]) for way in _ways(place))
+    yield from dict.fromkeys(way for place in (*heads, *statements[-1:]) for way in _ways(function, place))
 
 
 def _is_one_liner(statement: ast.stmt) -> bool:
@@ -74,7 +87,7 @@ def _is_one_liner(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.If | ast.While | ast.For) and statement.body[0].lineno == statement.lineno
 
 
-def _ways(place: Place) -> Iterator[tuple[str, str]]:
+def _ways(function: FunctionNode, place: Place) -> Iterator[tuple[str, str]]:
     """Yield the rewrites that may suit a statement, best first."""
     statement = place.statement
     if branch.is_validation(statement) or branch.raises_first(statement):
@@ -90,6 +103,10 @@ def _ways(place: Place) -> Iterator[tuple[str, str]]:
     elif isinstance(statement, ast.While):
         yield "while", "while_loop"
     elif isinstance(statement, ast.For):
+        if item_loops.suits(statement, function):
+            yield "for", "items"
+        if while_loops.is_counted(statement) and conditions.from_value(statement.iter, function):
+            yield "for", "while_loop"
         yield from (("for", "scan"), ("for", "scan-from-first"))
     kinds = {type(n) for n in ast.walk(statement)} if not hasattr(statement, "body") else set()
     if ast.IfExp in kinds:

@@ -1,4 +1,4 @@
-"""`while` on a tensor's value: as torch's while_loop, which carries the names that the loop sets."""
+"""`while` on a tensor's value, and `for` as often as a value says: as torch's while_loop, which carries the names set."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import ast
 import copy
 
 from torchferry.capture.rewrites import conditions, exits, names
-from torchferry.capture.rewrites.blocks import Place, contains, places
+from torchferry.capture.rewrites.blocks import Place, contains, find, places
 from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
+from torchferry.capture.rewrites.step_index import StepIndex
 
 
 def rewrite(function: FunctionNode, line: int) -> None:
@@ -28,6 +29,52 @@ def rewrite(function: FunctionNode, line: int) -> None:
     carried = [n for n in set_inside if n in before and (n in after or n in names.loaded([*body, ast.Expr(test)]))]
     carried += [flag] if flag else []
     place.replace(_emit(loop.lineno, test, body, carried, flag))
+
+
+def is_counted(loop: ast.stmt) -> bool:
+    """Say whether a `for` only counts, and fills no list: a while_loop goes round no times as well, which a scan does not."""
+    if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name) or not isinstance(loop.iter, ast.Call):
+        return False
+    fills = {n.attr for n in ast.walk(loop) if isinstance(n, ast.Attribute)} & {"append", "extend", "insert"}
+    lists = any(isinstance(n, ast.AugAssign) and isinstance(n.value, ast.List) for n in ast.walk(loop))
+    return isinstance(loop.iter.func, ast.Name) and loop.iter.func.id == "range" and not fills and not lists
+
+
+def rewrite_counted(function: FunctionNode, line: int) -> None:
+    """Rewrite `for i in range(int(count))` with a counter that is a tensor."""
+    place = find(function, line, is_counted)
+    loop = place.statement
+    assert isinstance(loop, ast.For)
+    assert isinstance(loop.target, ast.Name)
+    assert isinstance(loop.iter, ast.Call)
+    start, stop, stride = _range(loop.iter)
+    index, counter, limit = loop.target.id, f"count_{loop.lineno}", f"stop_{loop.lineno}"
+    if contains(loop.body, ast.Break, ast.Continue, ast.Return) or loop.orelse:
+        raise CannotRewrite("it has exits of a kind that cannot be carried along")
+    scope, before = names.known_at(function, place.around, loop.lineno)
+    body = [StepIndex(index).visit(s) for s in names.functional(loop.body)]
+    after = names.live_after(scope, place.block, place.index, place.loop is not None)
+    lost = [n for n in [*names.stored(body), index] if n not in before and n in after - names.loaded(loop.body)]
+    if lost:
+        raise CannotRewrite(f"`{lost[0]}` has no value before the loop")
+    carried = [n for n in names.stored(body) if n in before and (n in after or n in names.loaded(body))]
+    setup = ast.parse(f"{counter} = torch.as_tensor({start})\n{limit} = torch.as_tensor({stop})").body
+    inside = [*ast.parse(f"{index} = {counter}").body, *body, *ast.parse(f"{counter} = {counter} + {stride}").body]
+    test = ast.parse(f"{counter} {'<' if stride > 0 else '>'} {limit}", mode="eval").body
+    place.replace([*setup, *_emit(loop.lineno, test, inside, [counter, *carried], None)])
+
+
+def _range(call: ast.Call) -> tuple[str, str, int]:
+    """Return where a range starts, where it stops, and its stride, which must be a number in the source."""
+    given = [ast.unparse(a) for a in call.args]
+    start, stop = ("0", given[0]) if len(given) == 1 else (given[0], given[1])
+    try:
+        stride = ast.literal_eval(call.args[2]) if len(given) == 3 else 1
+    except ValueError as error:
+        raise CannotRewrite("its stride is not written out") from error
+    if not isinstance(stride, int) or not stride:
+        raise CannotRewrite("its stride is no whole number")
+    return start, stop, stride
 
 
 def _loop_around(function: FunctionNode, line: int) -> Place:

@@ -37,7 +37,7 @@ class LoopOverMovingDimension(Rule):
             )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
-        yield from clues.rewrites(case, found, f"the loop in line {found.location.line} as `scan`")
+        yield from clues.rewrites(case, found, f"the loop in line {found.location.line} for any number of rounds")
 
 
 def bad() -> Job:
