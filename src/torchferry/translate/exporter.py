@@ -21,6 +21,7 @@ import onnx_ir as ir
 import torch
 
 from torchferry.errors import ForeignApiMoved
+from torchferry.retrace import free_sizes
 
 BASE_OPSET = 18  # what torch.onnx's own operator library is written in
 
@@ -79,14 +80,14 @@ def decomposition_table(registry: Any) -> dict[Any, Callable[..., Any]]:
 
 def decompose(program: Any, table: Mapping[Any, Callable[..., Any]]) -> Any:
     """Return the program in operators that can be translated, without in-place writes."""
-    with silent(), torch.fx.experimental._config.patch(backed_size_oblivious=True):  # sizes 0 and 1 stay symbolic
+    with silent(), free_sizes():
         return program.run_decompositions(dict(table))
 
 
 def promote(program: Any) -> Any:
     """Return the program with casts where torch promotes types by itself, and without its assertions."""
     inside, ready = _internals(), copy.copy(program)  # the user may hold the program: its graph is not touched
-    with silent():
+    with silent(), free_sizes():
         inside.promote(program.graph_module)
         ready._graph_module = inside.drop_assertions(program.graph_module)
     return ready
@@ -102,6 +103,7 @@ def translatable(node: Any, registry: Any) -> bool:
 def custom_node(domain: str, op_type: str, inputs: Sequence[Any], attributes: Mapping[str, Any], outputs: int) -> Any:
     """Add a node of a custom domain to the graph that is being built, from within a translation."""
     made = _internals().call(op_type, *inputs, _domain=domain, _num_outputs=outputs, **attributes)
+    made[0].producer().version = 1  # torch.onnx would take the domain's version to be ONNX's
     return made if outputs > 1 else made[0]
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from torchferry.translate import exporter
+from torchferry.translate.aliases import FIRST_NAMES
 from torchferry.translate.empties import settle
 from torchferry.translate.expand import NotHere, expand
 from torchferry.translate.numbers import numbers_as_tensors
@@ -56,6 +57,7 @@ def _tidied(program: Any) -> Any:
     """Return a copy of the program whose graph has lost dropouts that are off, detaches, aliases and work on nothing."""
     graph = copy.deepcopy(program.graph)
     for node, original in zip(list(graph.nodes), list(program.graph.nodes), strict=True):
+        node.target = FIRST_NAMES.get(node.target, node.target) if node.op == "call_function" else node.target
         node.name = original.name  # a copy renames what is called like a Python builtin, and the signature goes by names
         if node.op == "call_function" and _passes_through(node):
             if any(user.op == "output" for user in node.users):  # outputs are known by their node's name

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torchferry.translate.exporter import custom_node
 
 _decompositions: dict[Any, Callable[..., Any]] = {}
 _translations: dict[Any, Callable[..., Any]] = {}
+_libraries: dict[Any, tuple[str, str]] = {}  # operator -> domain, and the file that implements it
 
 
 def register_op(
@@ -21,19 +23,26 @@ def register_op(
     translation: Callable[..., Any] | None = None,
     domain: str | None = None,
     op_type: str | None = None,
+    library: str | Path | None = None,
 ) -> None:
     """Tell torchferry how to convert `name` ("mylib::op" or "mylib::op.overload"); exactly one way is given.
 
     `decomposition`: a function of the same arguments in plain torch operators.
     `translation`: a function of the same arguments in ONNX operators (onnxscript's `opset18`, or an onnxscript function).
-    `domain`: the operator becomes one node `domain::op_type` with the tensors as inputs and the rest as attributes; the
-    runtime needs the library that implements it.
+    `domain`: the operator becomes one node `domain::op_type` with the tensors as inputs and the rest as attributes;
+    `library` is the shared library that implements it for onnxruntime, with which the file is verified.
     """
     ways = [way for way in (decomposition, translation, domain) if way is not None]
     if len(ways) != 1:
         raise UsageError(f"register_op({name!r}) takes exactly one of `decomposition`, `translation` and `domain`")
+    if library is not None and domain is None:
+        raise UsageError(f"register_op({name!r}): a `library` implements the operator of a `domain`")
+    if library is not None and not Path(library).is_file():
+        raise UsageError(f"register_op({name!r}): there is no library at {library}")
     target = _overload(name)
     forget_op(name)
+    if library is not None:
+        _libraries[target] = str(domain), str(Path(library).resolve())
     if decomposition is not None:
         _decompositions[target] = decomposition
     else:
@@ -45,6 +54,7 @@ def forget_op(name: str) -> None:
     target = _overload(name)
     _decompositions.pop(target, None)
     _translations.pop(target, None)
+    _libraries.pop(target, None)
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
@@ -55,6 +65,12 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 def translations() -> dict[Any, Callable[..., Any]]:
     """Return the translations that users registered."""
     return dict(_translations)
+
+
+def libraries(domains: Iterable[str]) -> list[str]:
+    """Return the libraries that a session needs for nodes of these domains."""
+    wanted = set(domains)
+    return sorted({path for domain, path in _libraries.values() if domain in wanted})
 
 
 def has_body(name: str) -> bool:

@@ -11,7 +11,9 @@ import onnx_ir as ir
 from torchferry import releases
 from torchferry.records import Bound, Case, Fault, Finding, Job, Step, Translated
 from torchferry.translate import exporter, names, ops, register, source
+from torchferry.translate.generality import lost
 from torchferry.translate.given import given
+from torchferry.translate.limits import keep_ranges
 from torchferry.translate.opset import fit
 from torchferry.translate.optimise import inline, optimise
 from torchferry.translate.passes import apply
@@ -50,7 +52,10 @@ def _finish(job: Job, bound: Bound, program: Any, model: ir.Model) -> Step:
     else:
         optimise(model)
     settings = apply(model, job.edits_for("translate"))
+    if needed := register.libraries(model.opset_imports):
+        settings["libraries"] = needed
     names.rename(model, program, bound.signature, bound.outputs, bound.prefix)
+    keep_ranges(model, bound.signature, job.edits_for("inputs", "narrow"))
     places = provenance(model, bound.prefix)
     cannot = fit(model, releases.parse(job.target), job.opset, places)
     if cannot:
@@ -67,7 +72,7 @@ def _finish(job: Job, bound: Bound, program: Any, model: ir.Model) -> Step:
         model=model,
         settings=settings,
     )
-    return Step("translate", value=value)
+    return Step("translate", value=value, findings=tuple(lost(path, program, bound, value.provenance)))
 
 
 def _missing(nodes: list[Any], prefix: str) -> Step:

@@ -19,7 +19,7 @@ class CustomOperatorWithoutTranslation(Rule):
 
         torchferry.register_op("mylib::op", decomposition=function_in_plain_torch)
         torchferry.register_op("mylib::op", translation=function_in_onnxscript)
-        torchferry.register_op("mylib::op", domain="com.mylib")   # one node; the runtime needs your library
+        torchferry.register_op("mylib::op", domain="com.mylib", library="libmylib.so")   # one node of your own
 
     ## Repair safety
     Safe: where the operator was made with `torch.library.custom_op`, its own Python body is traced into the graph instead of
@@ -48,15 +48,33 @@ class CustomOperatorWithoutTranslation(Rule):
 
 
 def skeleton(operator: str, schema: str) -> str:
-    """Return code to paste: a function of the operator's arguments, registered under its name."""
-    inside = schema.partition("(")[2].partition(") ->")[0]
-    arguments = [part.split("=")[0].split()[-1] for part in inside.split(",") if part.strip() not in ("", "*")]
+    """Return code to paste: a function of the operator's arguments with its defaults, registered under its name."""
+    inside = schema.partition("(")[2].rpartition(") ->")[0]
     name = operator.partition("::")[2].partition(".")[0]
     return (
-        f"def {name}({', '.join(arguments)}):\n"
+        "import torch, torchferry\n"
+        f"def {name}({', '.join(_parameter(part) for part in _arguments(inside))}):\n"
         "    return ...  # the same in plain torch operators\n"
         f"torchferry.register_op({operator!r}, decomposition={name})"
     )
+
+
+def _arguments(inside: str) -> list[str]:
+    """Return a schema's arguments: what commas separate, but not within brackets."""
+    parts, depth = [""], 0
+    for letter in inside:
+        depth += (letter in "[(") - (letter in "])")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _parameter(argument: str) -> str:
+    """Return an argument of a schema as Python writes it: its defaults are Python's too."""
+    typed, equals, default = argument.partition("=")
+    return typed.split()[-1] + equals + default
 
 
 def bad() -> Job:

@@ -1,4 +1,4 @@
-"""Running products, maxima and minima along an axis, element after element as torch computes them."""
+"""Running products, sums of exponentials, maxima and minima along an axis, element after element as torch computes them."""
 
 from __future__ import annotations
 
@@ -20,6 +20,20 @@ def cumprod(self: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tens
         return x.clone()
     items = x.movedim(dim, 0)
     return accumulate([torch.ones_like(items[0])], [items], lambda product, item: [product * item])[0].movedim(0, dim)
+
+
+def logcumsumexp(self: Tensor, dim: int) -> Tensor:
+    """Return the logarithm of the running sum of exponentials, scaled anew at every step."""
+    if self.dim() == 0 or self.numel() == 0:
+        return self.clone()
+    items = self.movedim(dim, 0)
+
+    def body(total: Tensor, item: Tensor) -> list[Tensor]:
+        larger = torch.maximum(total, item)
+        shift = torch.where(larger.isinf(), torch.zeros_like(larger), larger)
+        return [((total - shift).exp() + (item - shift).exp()).log() + shift]
+
+    return accumulate([torch.full_like(items[0], -torch.inf)], [items], body)[0].movedim(0, dim)
 
 
 def _extreme(beats: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., tuple[Tensor, Tensor]]:
@@ -44,6 +58,7 @@ def _extreme(beats: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., tuple[T
 
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.cumprod.default: cumprod,
+    aten.logcumsumexp.default: logcumsumexp,
     aten.cummax.default: _extreme(torch.ge),
     aten.cummin.default: _extreme(torch.le),
 }

@@ -1,4 +1,4 @@
-"""Distances between rows: cdist in torch's own two forms, pdist, hypot."""
+"""Distances between rows: cdist in torch's own two forms, pdist, hypot, and the norm of a number."""
 
 from __future__ import annotations
 
@@ -57,10 +57,19 @@ def hypot(self: Tensor, other: Tensor) -> Tensor:
     return torch.where(a.isinf() | b.isinf(), torch.inf, result)
 
 
+def vector_norm(self: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+    """Return the norm of a single number; NotImplemented for a tensor with axes."""
+    if self.dim() > 0 or self.is_complex():
+        return NotImplemented
+    size = self.abs() if dtype is None else self.to(dtype).abs()
+    return (size != 0).to(size.dtype) if ord == 0 else size
+
+
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.cdist.default: cdist,
     aten._cdist_forward.default: cdist,
     aten.pdist.default: pdist,
     aten._pdist_forward.default: pdist,
     aten.hypot.default: hypot,
+    aten.linalg_vector_norm.default: vector_norm,
 }

@@ -1,4 +1,4 @@
-"""Orthogonal factorisations: QR by Householder reflections (LAPACK's signs), eigh and SVD by Jacobi rotations, pinv, exp.
+"""Orthogonal factorisations: QR by Householder reflections (LAPACK's signs), eigh and SVD by Jacobi rotations, pinv.
 
 A Jacobi step rotates n/2 disjoint pairs at once (the pairings of a round-robin tournament), so a sweep is n - 1 steps.
 Ten sweeps reach rounding error: about 1e-6 of the largest value in float32. Signs of singular and eigenvectors are free,
@@ -225,24 +225,6 @@ def pinv_float(a: Tensor, *, atol: float | None = None, rtol: float | None = Non
     return pinv(a, **tolerances, hermitian=hermitian)
 
 
-def matrix_exp(a: Tensor) -> Tensor:
-    """Return the exponential: the Taylor sum of the matrix halved until it is small, squared back as often."""
-    if a.numel() == 0:
-        return a.clone()
-    size = a.abs().sum(-2).amax(-1)
-    halvings = (size.clamp_min(1e-30).log2().ceil() + 1).clamp(0, 40)
-    x = a * torch.exp2(-halvings).unsqueeze(-1).unsqueeze(-1)
-    one = torch.eye(a.shape[-1], dtype=a.dtype)
-    total = one.expand_as(x)
-    for degree in range(14 if a.dtype == torch.float64 else 9, 0, -1):
-        total = one + x.matmul(total) / degree
-
-    def step(k: Tensor, m: Tensor, left: Tensor) -> list[Tensor]:
-        return [torch.where((k < left).unsqueeze(-1).unsqueeze(-1), m.matmul(m), m), left]
-
-    return repeat(40, [total, halvings], step)[0]
-
-
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.linalg_qr.default: qr,
     aten.qr.default: qr_old,
@@ -259,5 +241,4 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.linalg_svdvals.default: svdvals,
     aten.linalg_pinv.atol_rtol_tensor: pinv,
     aten.linalg_pinv.atol_rtol_float: pinv_float,
-    aten.linalg_matrix_exp.default: matrix_exp,
 }

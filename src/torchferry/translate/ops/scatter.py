@@ -108,6 +108,17 @@ def diagonal_scatter(self: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, 
     return torch.where(on, spread, x).movedim((-2, -1), (dim1, dim2))
 
 
+def as_strided_scatter(self: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: Any = None) -> Tensor:
+    """Return `self` with a strided view of its memory replaced; where it is not laid out plainly, that is left undone."""
+    if not self.is_contiguous():
+        return NotImplemented
+    place = torch.full((), 0 if storage_offset is None else storage_offset, dtype=torch.int64)
+    for count, step in zip(size, stride, strict=True):
+        place = place.unsqueeze(-1) + torch.arange(count) * step
+    flat = self.reshape(-1).scatter(0, place.reshape(-1), src.expand(size).reshape(-1))
+    return flat.reshape(self.shape)
+
+
 def _cut(src: Tensor, index: Tensor) -> Tensor:
     """Return the part of `src` that the index covers: torch allows more, ONNX does not."""
     for axis in range(index.dim()):
@@ -133,4 +144,5 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.put.default: put,
     aten.take.default: take,
     aten.diagonal_scatter.default: diagonal_scatter,
+    aten.as_strided_scatter.default: as_strided_scatter,
 }

@@ -1,4 +1,4 @@
-"""Results whose size the data decides, and counts: masked_select, unique_consecutive, bincount, histograms."""
+"""Results whose size the data decides: masked_select, nonzero, unique_consecutive, repeat_interleave."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import onnx_ir as ir
 import torch
 from onnxscript import opset18 as op
-from torch import Tensor
 
 aten = torch.ops.aten
 
@@ -37,22 +36,49 @@ def repeat_interleave(repeats: Any, *, output_size: Any = None) -> Any:
     return op.ReduceSum(passed, op.Constant(value_ints=[1]), keepdims=0)
 
 
-def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """Return how many elements fall into each of equal bins."""
-    x = self.reshape(-1)
-    low, high = (torch.scalar_tensor(v, dtype=x.dtype) for v in (min, max))
-    if min == max:
-        low, high = (x.amin(), x.amax()) if min == 0 else (low, high)
-        flat = low == high
-        low, high = torch.where(flat, low - 1, low), torch.where(flat, high + 1, high)
-    inside = (x >= low) & (x <= high)
-    place = ((x - low) * bins / (high - low)).floor().clamp(0, bins - 1).to(torch.int64)
-    place = torch.where(inside, place, bins)
-    return aten.scatter_add(torch.zeros(bins + 1, dtype=x.dtype), 0, place, torch.ones_like(x))[:bins]  # type: ignore[no-any-return]
+def unique_consecutive(self: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+    """Return the first of each run of equal slices, each slice's run, and how long the runs are."""
+    flat = dim is None or len(self.shape) == 0
+    x = op.Reshape(self, op.Constant(value_ints=[-1])) if flat else self
+    axis = 0 if flat or dim is None else dim % len(self.shape)
+    first = _begins_a_run(x, axis, 1 if flat else len(self.shape), self.dtype)
+    run = op.Sub(op.CumSum(op.Cast(first, to=ir.DataType.INT64), op.Constant(value_int=0)), op.Constant(value_int=1))
+    starts = op.Squeeze(op.NonZero(first), op.Constant(value_ints=[0]))
+    ends = op.Concat(
+        op.Slice(starts, op.Constant(value_ints=[1]), op.Constant(value_ints=[2**31 - 1])), op.Shape(first), axis=0
+    )
+    inverse = op.Reshape(run, op.Shape(self)) if flat else run
+    nothing = op.Constant(value=ir.tensor([], dtype=ir.DataType.INT64))
+    counts = op.Slice(op.Sub(ends, starts), op.Constant(value_ints=[0]), op.Shape(starts)) if return_counts else nothing
+    return op.Compress(x, first, axis=axis), inverse if return_inverse else nothing, counts
 
 
-DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {aten.histc.default: histc}
+def _begins_a_run(x: Any, axis: int, rank: int, dtype: Any) -> Any:
+    """Return a mask along one axis of what differs from the slice before it; a NaN differs from everything."""
+    at, size = op.Constant(value_ints=[axis]), op.Shape(x, start=axis, end=axis + 1)
+    numbers = op.Cast(x, to=ir.DataType.INT32) if dtype in (ir.DataType.BOOL, ir.DataType.INT16, ir.DataType.UINT8) else x
+    later = op.Slice(numbers, op.Constant(value_ints=[1]), size, at)
+    before = op.Slice(numbers, op.Constant(value_ints=[0]), op.Sub(size, op.Constant(value_ints=[1])), at)
+    differs = op.Cast(op.Not(op.Equal(later, before)), to=ir.DataType.INT32)
+    others = [a for a in range(rank) if a != axis]
+    if others:
+        differs = op.ReduceMax(differs, op.Constant(value_ints=others), keepdims=0)
+    some = op.Min(size, op.Constant(value_ints=[1]))  # of nothing, not even a first
+    return op.Cast(op.Concat(op.Expand(op.Constant(value_ints=[1]), some), op.Cast(differs, to=ir.DataType.INT64), axis=0), to=ir.DataType.BOOL)
+
+
+def nonzero(self: Any) -> Any:
+    """Return the places of what is not zero, one to a row; of a single number, a row without columns or none."""
+    if len(self.shape) > 0:
+        return op.Transpose(op.NonZero(self), perm=[1, 0])
+    some = op.Cast(op.Cast(op.Reshape(self, op.Constant(value_ints=[1])), to=ir.DataType.BOOL), to=ir.DataType.INT64)
+    shape = op.Concat(some, op.Constant(value_ints=[0]), axis=0)
+    return op.ConstantOfShape(shape, value=ir.tensor([0], dtype=ir.DataType.INT64))
+
+
 TRANSLATIONS: dict[Any, Callable[..., Any]] = {
     aten.masked_select.default: masked_select,
     aten.repeat_interleave.Tensor: repeat_interleave,
+    aten.nonzero.default: nonzero,
+    aten.unique_consecutive.default: unique_consecutive,
 }
