@@ -23,6 +23,7 @@ import numpy as np
 
 from torchferry.errors import ForeignApiMoved
 from torchferry.records import Fault
+from torchferry.release_kernels import Kernel
 
 LEVELS = ("all", "basic", "extended", "none")  # "all" is onnxruntime's own default
 
@@ -42,10 +43,11 @@ def session(
     config: Mapping[str, str] | None = None,
     threads: int = 0,
     data_folder: str | None = None,
+    libraries: Sequence[str] = (),
 ) -> Any:
     """Return an in-process onnxruntime.InferenceSession on the CPU, silent on stderr.
 
-    `data_folder` is where external weights lie, when that is not beside the file itself.
+    `libraries` hold operators of custom domains. `data_folder` is where external weights lie, when that is not beside the file itself.
     """
     import onnxruntime
 
@@ -63,6 +65,8 @@ def session(
     }[level]
     options.log_severity_level = 4
     options.intra_op_num_threads = threads
+    for library in libraries:
+        options.register_custom_ops_library(library)
     for key, value in (config or {}).items():
         options.add_session_config_entry(key, value)
     source = path if isinstance(path, bytes) else str(path)
@@ -136,7 +140,7 @@ def ort_value(value: Any) -> Any:
 
     if type(value).__name__ == "OrtValue":
         return value
-    array = np.ascontiguousarray(value)
+    array = np.asarray(value, order="C")  # ascontiguousarray would give a single number an axis
     if not _unknown_to_numpy(array.dtype):
         return onnxruntime.OrtValue.ortvalue_from_numpy(array)
     bits = array.view(np.uint16 if array.dtype.itemsize == 2 else np.uint8)
@@ -155,9 +159,6 @@ def array_of(value: Any) -> Any:
     count = int(np.prod(value.shape(), dtype=np.int64))
     raw = ctypes.string_at(value.data_ptr(), count * dtype.itemsize) if count else b""
     return np.frombuffer(raw, dtype).reshape(value.shape()).copy()
-
-
-Kernel = tuple[int, int, dict[str, tuple[str, ...]]]  # first and last version of the operator, {type variable: types}
 
 
 @cache
@@ -227,15 +228,17 @@ class Worker:
         self._alive_keys.add(key)
         return key
 
-    def run(self, key: str, feeds: Mapping[str, np.ndarray], outputs: Sequence[str] | None = None) -> list[Any] | Fault:
-        """Return the outputs of a run, or what stopped it."""
+    def run(
+        self, key: str, feeds: Mapping[str, np.ndarray], outputs: Sequence[str] | None = None, *, keep: bool = True
+    ) -> list[Any] | Fault:
+        """Return the outputs of a run, or what stopped it. Without `keep` only whether it ran: outputs may be large."""
         if key not in self._alive_keys:  # the process that held it died in another model's run
             again = dict(self._opened[key])
             answer = self._ask("open", key, again.pop("path"), again)
             if isinstance(answer, Fault):
                 return answer
             self._alive_keys.add(key)
-        return self._ask("run", key, dict(feeds), None if outputs is None else list(outputs))  # type: ignore[no-any-return]
+        return self._ask("run", key, dict(feeds), None if outputs is None else list(outputs), keep)  # type: ignore[no-any-return]
 
     def inputs(self, key: str) -> list[tuple[str, str, tuple[Any, ...]]]:
         """Return the name, type and shape of each input that an open session declares."""
@@ -323,6 +326,7 @@ def serve(handle: int, memory_limit: int | None) -> None:
                 answer = [(i.name, i.type, tuple(i.shape)) for i in sessions[key].get_inputs()]
             elif verb == "run":
                 answer = run(sessions[key], rest[0], rest[1])
+                answer = answer if rest[2] else []
             else:
                 sessions.pop(key, None)
         except Exception as error:

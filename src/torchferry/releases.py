@@ -1,16 +1,18 @@
 """Which opset and IR each onnxruntime release takes, and what a user's `target` therefore means.
 
-The table was measured with the wheels themselves (the last value that each accepts); onnxruntime has no API for it.
+The table (`release_kernels`) was measured with the wheels themselves: the last value that each accepts, and its kernels.
 The installed runtime is asked instead (`ort.limits`), so that a release newer than the table works too.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from torchferry import ort
+from torchferry import ort, release_kernels
 from torchferry.errors import UsageError
+from torchferry.release_kernels import Kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +28,18 @@ class Target:
     def __str__(self) -> str:
         return f"onnxruntime {self.release}" if self.release else f"opset {self.opset}"
 
+    @property
+    def kernels(self) -> Mapping[tuple[str, str], tuple[Kernel, ...]] | None:
+        """What the release implements, from the table; None for the installed one, which is asked, and for a bare opset."""
+        if self.installed or self.release is None:
+            return None
+        return release_kernels.kernels(self.minor)
 
-# minor release: (opset, IR, ai.onnx.ml)
-MEASURED: dict[int, tuple[int, int, int]] = {
-    15: (19, 9, 3),
-    16: (19, 9, 3),
-    17: (20, 9, 4),
-    18: (21, 10, 5),
-    19: (21, 10, 5),
-    20: (21, 10, 5),
-    21: (22, 10, 5),
-    22: (22, 10, 5),
-    23: (23, 11, 5),
-    24: (25, 13, 5),
-    **dict.fromkeys(range(25, 32), (26, 13, 5)),
-}
+    @property
+    def minor(self) -> int:
+        """The release's minor number: 17 for onnxruntime 1.17; 0 where only an opset was named."""
+        return int(self.release.split(".")[1]) if self.release else 0
+
 
 # The IR version that came with each opset: what an opset alone implies (onnx's own release table).
 IR_OF_OPSET = {
@@ -77,10 +76,11 @@ def parse(target: str | None) -> Target:
     if match[1] is None or _same_release(match[1], ort.version()):
         ir, opset = ort.limits()
         return Target(ort.version(), opset, ir, installed=True)
-    if int(match[2]) != 1 or int(match[3]) not in MEASURED:
-        known = f"1.{min(MEASURED)} to 1.{max(MEASURED)}"
+    measured = release_kernels.limits()
+    if int(match[2]) != 1 or int(match[3]) not in measured:
+        known = f"1.{min(measured)} to 1.{max(measured)}"
         raise UsageError(f"onnxruntime {match[1]} is not in our table of releases ({known}); name one of these, or an opset")
-    opset, ir, ml = MEASURED[int(match[3])]
+    opset, ir, ml = measured[int(match[3])]
     return Target(match[1], opset, ir, ml)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from torchferry.check import graph, patterns
+from torchferry.check import graph, patterns, witness
 from torchferry.check.passes.shapes import free_axes, rewrite_constants
 from torchferry.check.reshape import Moved, new_targets
 from torchferry.check.trace import Feed, Tracer, Values, ancestors
@@ -73,8 +73,9 @@ def _search(search: Search, model: onnx.ModelProto, done: list[dict[str, Any]]) 
         if failing is not None or not _same(search.before, trial.run(trial.model, search.example)):
             return None
         found = Plan(_with_outputs(trial.model, search.axes, search.before, answer), done, dict(search.example))
-        good = rows_agree(search.tracer, found, search.feed) and not numbers_of_example(trial.model, search.example, search.feed)
-        return found if good else None
+        return (
+            found if _shown(search, trial, found) and not numbers_of_example(trial.model, search.example, search.feed) else None
+        )
     for option in options:
         search.left -= 1
         if search.left < 0 or time.monotonic() > search.until:
@@ -85,6 +86,18 @@ def _search(search: Search, model: onnx.ModelProto, done: list[dict[str, Any]]) 
         if (found_plan := _search(search, changed, [*done, option])) is not None:
             return found_plan
     return None
+
+
+def _shown(search: Search, trial: Tracer, found: Plan) -> bool:
+    """Whether the plan is shown to be right at other sizes, or is such that nothing need be shown."""
+    moved = _moved_inputs(search.example, search.feed)
+    old, new = trial.values(search.example), trial.values(search.feed)
+    if isinstance(old, Fault) or isinstance(new, Fault):
+        return False
+    batch = all(axis == 0 for _, axis, _, _ in moved)
+    if not batch and not witness.needed(trial.model, found.rewrites, {**search.example, **old}, {**search.feed, **new}):
+        return True
+    return witness.shown(witness.Shown(search.tracer, trial.model, search.example, search.before, search.feed, moved))
 
 
 def _same(before: Any, after: Any) -> bool:
@@ -103,7 +116,7 @@ def _with_outputs(model: onnx.ModelProto, axes: dict[str, dict[str, str]], befor
     freed = {name: dict(moved) for name, moved in axes.items()}
     for value, old, new in zip(model.graph.output, before, after, strict=True):
         dims = value.type.tensor_type.shape.dim
-        if not isinstance(old, np.ndarray) or len(dims) != old.ndim:
+        if not isinstance(old, np.ndarray) or not isinstance(new, np.ndarray) or not len(dims) == old.ndim == new.ndim:
             continue
         moved = {
             str(i): names.get(str(i), f"{value.name}_{i}")
@@ -172,8 +185,12 @@ def _examine(
         target = old.get(node.input[1])
         found = new_targets(node, target, (a, b), moved) if target is not None else []
         return [{"do": "new-shape", "node": label, "sizes": sizes, "value": node.input[1]} for sizes in found]
+    if node.op_type == "Resize" and a is not None and b is not None:
+        return _resized(model, node, old, (a, b))
     if not failing:
         return []
+    if node.op_type == "Expand" and _fixed(model, first):
+        return _spread(node, old, new)
     if node.op_type == "Reshape" and 0 in np.asarray(new.get(node.input[1], ())).reshape(-1) and (graph.opset(model) or 0) >= 14:
         return [{"do": "allow-zero", "node": label}]
     if node.op_type == "Split" and len(set(_part_sizes(node, old))) == 1:
@@ -187,6 +204,33 @@ def _examine(
     if node.op_type in ELEMENTWISE or node.op_type == "Concat":
         return _operand(model, node, old, new)
     return []
+
+
+def _resized(
+    model: onnx.ModelProto, node: onnx.NodeProto, old: Values, shapes: tuple[tuple[int, ...], tuple[int, ...]]
+) -> list[dict[str, Any]]:
+    """Return how to let a Resize to constant sizes keep the axes that it kept at the example's: its batch."""
+    sizes = old.get(node.input[3]) if len(node.input) > 3 and _fixed(model, node.input[3]) else None
+    if sizes is None or len(sizes) != len(shapes[0]) or graph.attributes(node).get("axes"):
+        return []
+    free: list[Any] = [
+        ["size", node.input[0], i] if was == size != now else int(size)
+        for i, (size, was, now) in enumerate(zip(sizes.tolist(), *shapes, strict=True))
+    ]
+    rewrite = {"do": "new-shape", "node": graph.label(node), "sizes": free, "value": node.input[3], "input": 3}
+    return [rewrite] if free != sizes.tolist() else []
+
+
+def _spread(node: onnx.NodeProto, old: Values, new: Values) -> list[dict[str, Any]]:
+    """Return how to shrink a constant of one value, so that it spreads to any size: an initial state of zeros."""
+    value, was, now = old.get(node.input[0]), old.get(node.input[1]), new.get(node.input[1])
+    if not isinstance(value, np.ndarray) or was is None or now is None or not len(was) == len(now) == value.ndim:
+        return []
+    sizes = [s if a == b else ["size", node.input[0], i] for i, (s, a, b) in enumerate(zip(value.shape, was, now, strict=True))]
+    pattern = patterns.describe(value, sizes, slim=True)
+    if pattern is None or pattern["pattern"] != "filled":
+        return []
+    return [{"do": "constant", "node": graph.label(node), "value": node.input[0], **pattern}]
 
 
 def _part_sizes(node: onnx.NodeProto, old: Values) -> list[int]:
@@ -276,32 +320,3 @@ def numbers_of_example(model: onnx.ModelProto, example: Feed, feed: Feed) -> lis
             ):
                 found.append(place.label)
     return found
-
-
-def rows_agree(tracer: Tracer, plan: Plan, feed: Feed) -> bool:
-    """Say whether the mended model gives for each row of a batch what the file gives for that row alone.
-
-    Only where the first axis is what moves; then it is the best witness there is. Elsewhere nothing can be compared.
-    """
-    moved = _moved_inputs(plan.example, feed)
-    if not moved or any(axis != 0 for _, axis, _, _ in moved) or len({(a, b) for _, _, a, b in moved}) != 1:
-        return True
-    small, large = moved[0][2], moved[0][3]
-    mended = onnx.ModelProto()
-    mended.CopyFrom(tracer.model)
-    free_axes(mended, {"axes": plan.axes})
-    rewrite_constants(mended, {"rewrites": plan.rewrites})
-    whole = tracer.run(mended, feed)
-    if (
-        isinstance(whole, Fault)
-        or not small
-        or any(not isinstance(o, np.ndarray) or not o.ndim or o.shape[0] != large for o in whole)
-    ):
-        return not isinstance(whole, Fault) and not small
-    names = {m[0] for m in moved}
-    for row in range(min(large, 4)):
-        single = {n: np.repeat(a[row : row + 1], small, axis=0) if n in names else a for n, a in feed.items()}
-        alone = tracer.run(tracer.model, single)
-        if isinstance(alone, Fault) or not _same([o[:1] for o in alone], [o[row : row + 1] for o in whole]):
-            return False
-    return True

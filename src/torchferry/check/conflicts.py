@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from torchferry.check import dtypes, graph
+from torchferry.check import dtypes, graph, schemas
 from torchferry.check.type_inference import Conflict, Types, Unfit, declared
 from torchferry.records import Finding, Location
 
@@ -25,11 +25,14 @@ RANK = (
 )  # torch's promotion, roughly
 
 
+EXACT_IN_DOUBLE = frozenset({"uint8", "int8", "uint16", "int16", "uint32", "int32"})
+
+
 def findings(model: onnx.ModelProto, types: Types) -> list[Finding]:
     """Return where types contradict each other: between operands, with the operator, with a declaration, between branches."""
     said = {v.name: w for g in graph.graphs(model) for v in (*g.output, *g.value_info) if (w := declared(v)) is not None}
     outputs = {o.name for o in model.graph.output}
-    found = [_conflict(c, said) for c in types.conflicts] + [_unfit(u, said) for u in types.unfit]
+    found = [_conflict(c, said) for c in types.conflicts] + [_unfit(u, said, graph.opset(model) or 1) for u in types.unfit]
     found += [_branch(model, place, index, words, said) for place, index, words in types.branches]
     if not found:  # a declaration is only wrong where the rest is right
         found = [_declaration(v, d, real, place, v in outputs) for v, (d, real, place) in types.declared.items()]
@@ -74,7 +77,7 @@ def _takes(word: str, value: np.ndarray | None, was: str) -> bool:
     return bool(np.array_equal(cast.astype(np.float64), value.astype(np.float64)))
 
 
-def _unfit(unfit: Unfit, said: dict[str, str]) -> Finding:
+def _unfit(unfit: Unfit, said: dict[str, str], version: int) -> Finding:
     to = _accepted(unfit)
     node = unfit.place.node
     # where the result is promised in the very type that is not taken, it has to be cast back
@@ -86,10 +89,30 @@ def _unfit(unfit: Unfit, said: dict[str, str]) -> Finding:
         "type": unfit.type,
         "allowed": list(unfit.allowed),
         "to": to,
-        "lossless": to is not None and _lossless(unfit.type, to) and not (back and to in dtypes.FLOATS),
+        "lossless": to is not None
+        and _lossless(unfit.type, to)
+        and not (back and to in dtypes.FLOATS and not (to == "double" and unfit.type in EXACT_IN_DOUBLE and _picks(node))),
         "back": back,
+        "newer": _newer(node, unfit, version),
     }
     return Finding("type-not-allowed", _at(unfit.place), facts)
+
+
+def _picks(node: onnx.NodeProto) -> bool:
+    """Whether an operator gives some of the numbers that it takes, so that a cast there and back is exact."""
+    return node.op_type in ("MaxPool", "GlobalMaxPool", "MaxUnpool", "ReduceMax", "ReduceMin", "TopK", "Max", "Min")
+
+
+def _newer(node: onnx.NodeProto, unfit: Unfit, stamped: int) -> int | None:
+    """Return the first opset in which the operator, as it is written, takes the type; None if no newer one does."""
+    for version in range(stamped + 1, schemas.NEWEST + 1) if node.domain in schemas.STANDARD else ():
+        schema = schemas.schema(node.op_type, version)
+        if schema is None or schemas.misfit(node, version) is not None:
+            continue
+        variable = next((p.type_str for p in schema.inputs if p.name == unfit.parameter), "")
+        if any(c.type_param_str == variable and f"tensor({unfit.type})" in c.allowed_type_strs for c in schema.type_constraints):
+            return version
+    return None
 
 
 def _lossless(was: str, to: str) -> bool:
@@ -103,7 +126,7 @@ def _accepted(unfit: Unfit) -> str | None:
     """Return the type that the operator takes and that comes nearest."""
     wishes: dict[bool, tuple[str, ...]] = {
         True: ("float", "double", "float16", "int64", "int32", "bool"),
-        False: ("int64", "int32", "float", "bool"),
+        False: ("int64", "int32", *(("double",) if unfit.type in EXACT_IN_DOUBLE else ()), "float", "bool"),
     }
     return next((w for w in wishes[unfit.type in dtypes.FLOATS] if w in unfit.allowed), None)
 

@@ -117,8 +117,16 @@ def _elsewhere(location: str, needs: int, folder: Path, own: str, by_size: bool)
     except OSError:
         return None
     alike = [p for p in siblings if p.name.lower() == path.name.lower() and _holds(p, needs)]
+    deeper = [] if alike or not by_size else [p for p in _below(folder) if p.name == path.name and _holds(p, needs)]
+    if len(deeper) == 1:
+        return deeper[0].relative_to(folder).as_posix()
     exact = alike or [p for p in siblings if by_size and p.stat().st_size == needs and _holds(p, needs)]
     return exact[0].name if len(exact) == 1 else None
+
+
+def _below(folder: Path) -> list[Path]:
+    """Return the files in the folders of a folder, not further down: a model's folder may be a home directory."""
+    return [p for sub in folder.iterdir() if sub.is_dir() and not sub.is_symlink() for p in sub.iterdir() if p.is_file()]
 
 
 def _holds(file: Path, needs: int) -> bool:

@@ -145,6 +145,8 @@ def misfits(spec: Declared, value: Any) -> list[int]:
 def as_array(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
     """Return a value as a numpy array, or why it cannot be one; sequences, maps and OrtValues stay as they are."""
     want = dtypes.of_text(spec.type)
+    if spec.type.startswith("seq(tensor("):
+        return _sequence(spec, value)
     if want is None or type(value).__name__ == "OrtValue":
         return value, []
     kind = type(value).__module__.split(".")[0] + "." + type(value).__name__
@@ -168,6 +170,21 @@ def as_array(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
         array = _plain(array, want)
     told = not isinstance(value, list)  # onnxruntime takes lists
     return array, [Change("feed-not-an-array", spec.name, f"`{spec.name}` is fed a {kind}, not a numpy array", CONVERTED, told)]
+
+
+def _sequence(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
+    """Return a list of arrays, each made to fit as one would be; a tuple, and an array, whose rows are meant, is no list."""
+    if not isinstance(value, (list, tuple)):
+        words = f"`{spec.name}` takes a list of arrays, a {type(value).__name__} is fed"
+        return Refusal("feed-not-an-array", spec.name, words), []
+    element = Declared(spec.name, spec.type.removeprefix("seq(").removesuffix(")"), None)
+    fitted = [fit((element,), {spec.name: item}) for item in value]
+    if refused := [r for f in fitted for r in f.refusals]:
+        return refused[0], []
+    changes = list({c.kind: c for f in fitted for c in f.changes}.values())
+    if isinstance(value, tuple):
+        changes.append(Change("feed-not-an-array", spec.name, f"`{spec.name}` is fed a tuple, not a list", CONVERTED))
+    return [f.feed[spec.name] for f in fitted], changes
 
 
 def _from_torch(tensor: Any) -> np.ndarray:

@@ -100,8 +100,10 @@ def _open_and_run(job: Job, model: onnx.ModelProto, used: Path, site: Site) -> t
     declared = tuple(_declared(i) for i in model.graph.input if i.name not in stored)
     optional = tuple(i.name for i in model.graph.input if i.name in stored)
     opened = run.Opened(site.worker, key, site.home, site.scratch, model, declared, optional)
-    ran = run.on_given(opened, job.feeds, bool(job.edits_for("check", "coerce-feeds"))) if job.feeds else run.on_made(opened)
-    if job.onnx is not None and used != job.onnx and ran.feeds:
+    mended = job.onnx is not None and used != job.onnx
+    coerce = bool(job.edits_for("check", "coerce-feeds"))
+    ran = run.on_given(opened, job.feeds, coerce) if job.feeds else run.on_made(opened, keep=mended)
+    if job.onnx is not None and mended and ran.feeds:
         found += unchanged.findings(site.worker, job.onnx, ran.feeds, ran.outputs)
         found += unchanged.overflows(opened, job.edits_for("check", "cast-around"), ran.feeds)
     return [*found, *ran.findings], 2 if ran.all_ran else 1
@@ -110,13 +112,20 @@ def _open_and_run(job: Job, model: onnx.ModelProto, used: Path, site: Site) -> t
 def _declared(value: onnx.ValueInfoProto) -> Declared:
     kind = value.type.tensor_type
     if not value.type.HasField("tensor_type"):
-        return Declared(value.name, value.type.WhichOneof("value") or "unknown", None)
+        return Declared(value.name, _other_type(value.type), None)
     shape = (
         tuple(d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in kind.shape.dim)
         if kind.HasField("shape")
         else None
     )
     return Declared(value.name, f"tensor({dtypes.word(kind.elem_type)})", shape)
+
+
+def _other_type(kind: onnx.TypeProto) -> str:
+    """Return the word for a type that is no tensor; for a list of tensors as onnxruntime writes it."""
+    if kind.HasField("sequence_type") and kind.sequence_type.elem_type.HasField("tensor_type"):
+        return f"seq(tensor({dtypes.word(kind.sequence_type.elem_type.tensor_type.elem_type)}))"
+    return kind.WhichOneof("value") or "unknown"
 
 
 def _ort_format(job: Job, path: Path, folder: Path, sniffed: Sniffed, known: bool) -> Step:

@@ -11,6 +11,7 @@ from torchferry import ort, releases
 from torchferry.check import graph, passes, place, stamp, support
 from torchferry.check.probe import Prober
 from torchferry.check.promises import broken
+from torchferry.check.support_of_release import missing_kernels
 from torchferry.check.type_inference import infer
 from torchferry.records import Case, Checked, Fault, Finding, Location, Step, Translated
 from torchferry.releases import Target
@@ -52,7 +53,9 @@ def _stamps(model: onnx.ModelProto, target: Target) -> list[Finding]:
 
 
 def _kernels(case: Case, model: onnx.ModelProto, target: Target) -> list[Finding]:
-    """Return what the runtime does not implement: doubts from its table, settled by asking it in a process of its own."""
+    """Return what the target does not implement; for the installed one doubts of its table are settled by asking it."""
+    if target.kernels is not None:
+        return missing_kernels(model, target)
     flat = graph.flat(model)
     types = infer(flat)
     if not support.doubtful(flat, types) or case.job.workspace is None:

@@ -13,6 +13,7 @@ from torchferry.check import graph
 
 Moved = list[tuple[str, int, int, int]]  # (input of the graph, axis, the example's size, the other size)
 Shape = tuple[int, ...]
+MOST_READINGS = 3  # of an axis that is divided into several: which of them moves
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,10 @@ def new_targets(node: onnx.NodeProto, target: np.ndarray, shapes: tuple[Shape, S
     turn = Turn(old, new, at_old, moved, node.input[0])
     found: list[list[Any]] = []
     for left_in, left_out in ((False, False), (False, True), (True, False), (True, True)):
-        sizes = _by_groups(turn, left_in, left_out)
-        if sizes is not None and sizes not in found:
-            found.append(sizes)
+        for choice in range(MOST_READINGS):
+            sizes = _by_groups(turn, left_in, left_out, choice)
+            if sizes is not None and sizes not in found:
+                found.append(sizes)
     done = _resolved(wanted, new, zero_is_copy)
     if any([_at(s, turn) for s in sizes] == done for sizes in found):
         return []  # the constant does the right thing at both sizes
@@ -72,10 +74,11 @@ def _resolved(target: list[int], shape: Shape, zero_is_copy: bool) -> list[int] 
     return sizes if prod(sizes) == prod(shape) else None
 
 
-def _by_groups(turn: Turn, left_in: bool, left_out: bool) -> list[Any] | None:
+def _by_groups(turn: Turn, left_in: bool, left_out: bool, choice: int) -> list[Any] | None:
     """Return the target with its moving sizes spelt out, group by group of axes that hold the same elements.
 
     A size of 1 could belong to the group on its left or on its right: the flags say which, for inputs and outputs.
+    Where an axis is divided, the likeliest part takes what moves, or, by `choice`, the next likely one.
     """
     sizes: list[Any] = list(turn.target)
     groups = _groups(turn.old, turn.target, left_in, left_out)
@@ -86,7 +89,7 @@ def _by_groups(turn: Turn, left_in: bool, left_out: bool) -> list[Any] | None:
             continue
         if len(outs) == 1:
             sizes[outs[0]] = _product(ins, turn)
-        elif not _divided(sizes, ins, outs, turn) and not _named(sizes, outs, turn):
+        elif not _divided(sizes, ins, outs, turn, choice) and not _named(sizes, outs, turn):
             return None
     return sizes
 
@@ -129,18 +132,18 @@ def _product(ins: list[int], turn: Turn) -> Any:
     return factors[0] if len(factors) == 1 else ["mul", *factors]
 
 
-def _divided(sizes: list[Any], ins: list[int], outs: list[int], turn: Turn) -> bool:
+def _divided(sizes: list[Any], ins: list[int], outs: list[int], turn: Turn, choice: int) -> bool:
     """One axis split into several, as batch * heads is: all but one stay, the likeliest that can takes the rest."""
     whole = prod(turn.new[i] for i in ins)
     rest = {o: prod(turn.target[p] for p in outs if p != o) for o in outs}
     paired = [o for o in outs if (turn.target[o], whole // max(1, rest[o])) in turn.pairs]
     same = [o for o in outs if any(turn.old[i] == turn.target[o] and turn.old[i] != turn.new[i] for i in ins)]
-    for out in [*paired, *same, *outs]:
-        if rest[out] and whole % rest[out] == 0:
-            product = _product(ins, turn)
-            sizes[out] = ["div", product, rest[out]] if rest[out] != 1 else product
-            return True
-    return False
+    able = [o for o in dict.fromkeys([*paired, *same, *outs]) if rest[o] and whole % rest[o] == 0]
+    if not able:
+        return False
+    out, product = able[min(choice, len(able) - 1)], _product(ins, turn)
+    sizes[out] = ["div", product, rest[out]] if rest[out] != 1 else product
+    return True
 
 
 def _named(sizes: list[Any], outs: list[int], turn: Turn) -> bool:

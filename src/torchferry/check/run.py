@@ -71,13 +71,16 @@ def on_given(opened: Opened, feeds: Sequence[Feed], coerce: bool) -> Ran:
     return Ran(tuple(unique), tuple(outputs), tuple(item.feed for item in fitted))
 
 
-def on_made(opened: Opened) -> Ran:
-    """Return what running feeds made from the signature shows. One that runs is enough: the others may make no sense."""
+def on_made(opened: Opened, keep: bool) -> Ran:
+    """Return what running feeds made from the signature shows. One that runs is enough: the others may make no sense.
+
+    Without `keep` its outputs stay in the worker: a large model may give gigabytes, and nobody looks at them.
+    """
     if opened.model is None:
         return Ran((), ())
     last: tuple[Feed, Fault] | None = None
     for feed in made.feeds(opened.model, opened.declared):
-        answer = opened.worker.run(opened.key, feed)
+        answer = opened.worker.run(opened.key, feed, keep=keep)
         if not isinstance(answer, Fault):
             return Ran((), (answer,), (feed,))
         if answer.type_name in DEATHS:
@@ -228,7 +231,7 @@ def _resized(array: Any, spec: Declared | None, sizes: Mapping[str, int]) -> Any
                 array = np.take(array, np.arange(wanted) % array.shape[axis], axis=axis)
             else:
                 array = np.ones((*array.shape[:axis], wanted, *array.shape[axis + 1 :]), array.dtype)
-    return np.ascontiguousarray(array)
+    return np.ascontiguousarray(array) if array.ndim else array  # numpy gives a scalar an axis
 
 
 def _plan_facts(plan: baked.Plan, feed: Feed) -> dict[str, Any]:

@@ -14,6 +14,8 @@ NEWEST = onnx.defs.onnx_opset_version()
 @cache
 def schema(op_type: str, version: int, domain: str = "") -> Any | None:
     """Return the standard's schema of an operator at a version of its domain, or None; a withdrawn one is none."""
+    if not 0 < version < 1 << 31:  # a stamp that is no version; the registry takes 32 bits
+        return None
     try:
         found = onnx.defs.get_schema(op_type, version, "" if domain in STANDARD else domain)
     except onnx.defs.SchemaError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tarfile
 import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,6 +62,12 @@ def _by_magic(path: Path, head: bytes, size: int) -> Sniffed | None:
         return Sniffed("xml")
     if head.startswith(b"\x1f\x8b"):
         return Sniffed("gzip")
+    if head.startswith((b"BZh", b"\xfd7zXZ\0")):
+        return Sniffed("bzip2" if head[0] == 0x42 else "xz")
+    if head.startswith(b"\x28\xb5\x2f\xfd"):
+        return Sniffed("other-format", {"format": "a file compressed with Zstandard (zstd)"})
+    if head[257:262] == b"ustar":
+        return _tar(path)
     if head.startswith(b"PK\x03\x04"):
         return _zip(path)
     if head[4:8] == b"ORTM":
@@ -94,6 +101,16 @@ def _zip(path: Path) -> Sniffed:
         return Sniffed("torch-checkpoint", {"format": "a torch.export program (.pt2)"})
     models = [n for n in names if n.endswith(".onnx")]
     return Sniffed("zip-with-model", {"member": models[0]}) if len(models) == 1 else Sniffed("zip", {"members": names[:8]})
+
+
+def _tar(path: Path) -> Sniffed:
+    try:
+        with tarfile.open(path) as archive:
+            names = [m.name for m in archive.getmembers() if m.isfile()]
+    except (tarfile.TarError, OSError, EOFError):
+        return Sniffed("truncated", {"what": "a tar archive without its end"})
+    models = [n for n in names if n.endswith(".onnx")]
+    return Sniffed("tar-with-model", {"member": models[0]}) if len(models) == 1 else Sniffed("tar", {"members": names[:8]})
 
 
 def _safetensors(path: Path, head: bytes, size: int) -> Sniffed | None:

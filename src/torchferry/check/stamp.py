@@ -60,7 +60,7 @@ def _other_domains(model: onnx.ModelProto, target: Target) -> Iterator[Finding]:
             continue
         if entry.domain not in used:
             yield Finding("unused-import", facts={"domain": entry.domain, "version": entry.version})
-        elif entry.version > most.get(entry.domain, 1 << 30):
+        elif entry.domain in most and entry.version > most[entry.domain]:
             yield Finding(
                 "opset-too-new",
                 facts={

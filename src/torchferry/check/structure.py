@@ -40,6 +40,10 @@ def _redefined(model: onnx.ModelProto) -> Iterator[Finding]:
     """Values made twice in one graph: by two nodes, or by a node under the name of an input or initializer."""
     for part in graph.graphs(model):
         given = {v.name for v in (*part.input, *part.initializer)}
+        for name, count in Counter(v.name for v in part.input).items():
+            if count > 1:
+                facts = {"value": name, "nodes": ["the inputs of the graph"] * count, "same": False}
+                yield Finding("value-defined-twice", Location(input_name=name), facts)
         makers: dict[str, onnx.NodeProto] = {}
         for node in part.node:
             for output in node.output:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
 
 import onnx
 
 from torchferry import ort
 from torchferry.check import dtypes, graph, schemas, stamp
+from torchferry.check.kernel_table import implements, versions_of
 from torchferry.check.passes import decompose
-from torchferry.check.probe import Prober, may_be_asked
-from torchferry.check.type_inference import BY_ATTRIBUTE, Types, bindings
+from torchferry.check.probe import may_be_asked
+from torchferry.check.type_inference import BY_ATTRIBUTE, Types
 from torchferry.records import Finding, Location
 from torchferry.releases import Target
 
@@ -33,50 +34,42 @@ INSTEAD: dict[str, tuple[str, ...]] = {
 }
 
 
+class Oracle(Protocol):
+    """Whoever knows what a runtime implements: `Prober` for the installed one, `KernelTable` for any other release."""
+
+    def lacks(self, node: onnx.NodeProto, types: Mapping[str, str], opset: int | None = None) -> bool: ...
+
+    def takes(self, node: onnx.NodeProto, types: Mapping[str, str], opset: int | None = None) -> bool: ...
+
+
 def doubtful(model: onnx.ModelProto, types: Types) -> bool:
     """Say whether the runtime's own table of kernels lacks one for some node; functions may still be written out."""
-    versions = {("" if o.domain in schemas.STANDARD else o.domain): o.version for o in model.opset_import}
-    return any(not _in_table(p.node, types, versions) for p in graph.nodes_of(model.graph) if may_be_asked(p.node, types.of))
+    kernels, versions = ort.kernels(), versions_of(model)
+    asked = [p.node for p in graph.nodes_of(model.graph) if may_be_asked(p.node, types.of)]
+    return any(not implements(kernels, n, types.of, versions) for n in asked)
 
 
-def _in_table(node: onnx.NodeProto, types: Types, versions: dict[str, int]) -> bool:
-    if node.op_type == "Constant":  # folded away, so it has no kernel
-        return True
-    domain = "" if node.domain in schemas.STANDARD else node.domain
-    since = schemas.since(node.op_type, versions.get(domain, 1), domain) or 1
-    bound = bindings(node, versions.get(domain, 1), types.of)
-    return any(
-        first <= since <= last and all(_takes(allowed, bound.get(name)) for name, allowed in constraints.items())
-        for first, last, constraints in ort.kernels().get((domain, node.op_type), ())
-    )
-
-
-def _takes(allowed: tuple[str, ...], word: str | None) -> bool:
-    """Whether a kernel takes a type; what is not known fits, and float16 is cast to float by the runtime itself."""
-    return word is None or f"tensor({word})" in allowed or (word == "float16" and "tensor(float)" in allowed)
-
-
-def missing(model: onnx.ModelProto, types: Types, prober: Prober, target: Target) -> list[Finding]:
+def missing(model: onnx.ModelProto, types: Types, oracle: Oracle, target: Target) -> list[Finding]:
     """Return every node for which the runtime has no implementation, and what would do instead."""
-    return [f for place in graph.nodes_of(model.graph) for f in _examine(place, types, prober, target, graph.opset(model) or 1)]
+    return [f for place in graph.nodes_of(model.graph) for f in _examine(place, types, oracle, target, graph.opset(model) or 1)]
 
 
-def _examine(place: graph.Place, types: Types, prober: Prober, target: Target, opset: int) -> Iterator[Finding]:
+def _examine(place: graph.Place, types: Types, oracle: Oracle, target: Target, opset: int) -> Iterator[Finding]:
     node = place.node
-    if not may_be_asked(node, types.of) or not prober.lacks(node, types.of):
+    if not oracle.lacks(node, types.of):
         return
-    words = sorted({types.of[i] for i in node.input if i} | {w for o in node.output if (w := types.of.get(o))})
+    words = sorted({w for v in (*node.input, *node.output) if v and (w := types.of.get(v))})
     facts: dict[str, Any] = {
         "op": node.op_type,
         "domain": node.domain,
         "since": schemas.since(node.op_type, opset, node.domain),
         "types": words,
-        "instead": instead(node, types.of, prober, target, opset),
+        "instead": instead(node, types.of, oracle, target, opset),
     }
     yield Finding("no-kernel", Location(onnx_node=place.label, op=node.op_type), facts)
 
 
-def instead(node: onnx.NodeProto, types: dict[str, str], prober: Prober, target: Target, opset: int) -> dict[str, Any] | None:
+def instead(node: onnx.NodeProto, types: dict[str, str], oracle: Oracle, target: Target, opset: int) -> dict[str, Any] | None:
     """Return how the node can be had: by a newer opset, other types around it, another form; None if not."""
     if node.domain not in schemas.STANDARD and decompose.can(node):
         return {"how": "decompose"}
@@ -84,7 +77,7 @@ def instead(node: onnx.NodeProto, types: dict[str, str], prober: Prober, target:
         return {"how": "modernise"}
     if node.domain in schemas.STANDARD:
         for version in _newer_forms(node, opset, target.opset):
-            if schemas.misfit(node, version) is None and prober.fault(node, types, version) is None:
+            if schemas.misfit(node, version) is None and oracle.takes(node, types, version):
                 return {"how": "opset", "to": version}
     name = BY_ATTRIBUTE.get(node.op_type, ("", ""))[0]
     if name in ("dtype", "output_datatype") and (value := graph.attributes(node).get(name)):
@@ -92,9 +85,9 @@ def instead(node: onnx.NodeProto, types: dict[str, str], prober: Prober, target:
             changed = onnx.NodeProto()
             changed.CopyFrom(node)
             graph.set_attribute(changed, name, dtypes.ENUM[other])
-            if prober.fault(changed, types) is None:
+            if oracle.takes(changed, types):
                 return {"how": "attribute", "attribute": name, "from": dtypes.word(value), "to": other}
-    return _other_type(node, types, prober)
+    return _other_type(node, types, oracle)
 
 
 def _newer_forms(node: onnx.NodeProto, opset: int, most: int) -> list[int]:
@@ -102,12 +95,12 @@ def _newer_forms(node: onnx.NodeProto, opset: int, most: int) -> list[int]:
     return sorted(v for s, v in forms.items() if s is not None and s > opset)
 
 
-def _other_type(node: onnx.NodeProto, types: dict[str, str], prober: Prober) -> dict[str, Any] | None:
+def _other_type(node: onnx.NodeProto, types: dict[str, str], oracle: Oracle) -> dict[str, Any] | None:
     """Return another type that the node has a kernel for: of all inputs of a type, or of those that share a variable."""
     for inputs in _alike(node, types):
         word = types[inputs[0]]
         for other in INSTEAD.get(word, ()):
-            if prober.fault(node, {**types, **dict.fromkeys(inputs, other)}) is None:
+            if oracle.takes(node, {**types, **dict.fromkeys(inputs, other)}):
                 return {"how": "cast", "from": word, "to": other, "inputs": inputs}
     return None
 

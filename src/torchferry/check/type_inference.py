@@ -106,7 +106,8 @@ def _node(place: graph.Place, found: Types, versions: dict[str, int], said: dict
     node = place.node
     domain = "" if node.domain in schemas.STANDARD else node.domain
     schema = schemas.schema(node.op_type, versions.get(domain, 1), domain) or _foreign(node.op_type, domain)
-    results = _subgraph_results(place, found, said) or _results(place, schema, found)
+    plain = _results(place, schema, found)  # also where subgraphs tell the types: a condition must be a truth value
+    results = _subgraph_results(place, found, said) or plain
     for output in node.output:
         real = results.get(output)
         if real is None:

@@ -66,6 +66,7 @@ SAYS = {
     "other-format": ("{format}", "convert it with that framework's exporter (tf2onnx, ...)", "told from its first bytes"),
     "xml": ("an XML file, such as OpenVINO's .xml", "use the .onnx that it was made from", "it starts with <?xml"),
     "zip": ("a zip archive with no single .onnx in it", "unpack it and name the model", "members: {members}"),
+    "tar": ("a tar archive with no single .onnx in it", "unpack it and name the model", "members: {members}"),
     "json": ("JSON text", "find the .onnx that this describes", "it starts with {begins}"),
     "text": ("text", "find the file that this stands for; a download may have failed", "it starts with {begins}"),
     "directory": ("a directory", "name the file in it: {inside}", "files in it: {inside}"),

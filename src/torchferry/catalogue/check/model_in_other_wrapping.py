@@ -12,7 +12,8 @@ class ModelInOtherWrapping(FindingRule):
     """The file holds a model, but not in the form that runtimes read
 
     ## What happened
-    The model is packed (gzip, zip), written as text or JSON, or in ONNX Runtime's own format under a name that says otherwise.
+    The model is packed (gzip, bzip2, xz, zip, tar), written as text or JSON, or in ONNX Runtime's own format under a name
+    that says otherwise.
     ## Do instead
     Unpack or convert the file; for ONNX Runtime's format keep the ending `.ort`, for ONNX `.onnx`.
     ## Repair safety
@@ -38,7 +39,10 @@ class ModelInOtherWrapping(FindingRule):
 
 SAYS = {
     "gzip": "packed with gzip (its bytes start with 1f 8b)",
+    "bzip2": "packed with bzip2 (its bytes start with BZh)",
+    "xz": "packed with xz",
     "zip-with-model": "inside a zip archive",
+    "tar-with-model": "inside a tar archive",
     "text-proto": "as protobuf text (ASCII, it starts with 'ir_version:' or the like)",
     "model-as-json": "as JSON",
     "onnx-text": "in onnx's text form",

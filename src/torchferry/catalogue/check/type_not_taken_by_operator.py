@@ -32,10 +32,14 @@ class TypeNotTakenByOperator(FindingRule):
         )
 
     def help(self, finding: Finding) -> str:
+        if (newer := finding.facts["newer"]) is not None:
+            return f"opset {newer} takes this type here: convert the model"
         return f"cast `{finding.facts['value']}` to {finding.facts['to'] or 'a type that it takes'} first"
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
         facts = finding.facts
+        if facts["newer"] is not None:
+            yield f"convert to opset {facts['newer']}", Edit("check", "convert-opset", {"to": facts["newer"]}), "safe"
         if facts["to"] is None or finding.location is None:
             return
         node, safety = finding.location.onnx_node, _safety(facts["lossless"])

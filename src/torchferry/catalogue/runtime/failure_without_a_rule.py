@@ -46,13 +46,6 @@ class FailureWithoutARule(Rule):
                     evidence=attempts or tuple(f"{f.type_name}: {_line(f)}" for f in step.fault.chain()),
                 )
         verified = case.value("verify")
-        if verified is not None and not verified.shown and not verified.failed:
-            yield Diagnosis(
-                self.code,
-                "nothing was compared: the model itself refused every trial",
-                help="give `examples` that the model takes, or an example nearer to real data",
-                evidence=tuple(f"{t.name}: {t.note}" for t in verified.trials[:5]),
-            )
         for trial in verified.failed[:1] if verified is not None else ():
             words = "; ".join(d.words for d in trial.differences) or trial.note
             yield Diagnosis(

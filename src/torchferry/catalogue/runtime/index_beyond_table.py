@@ -22,6 +22,8 @@ class IndexBeyondTable(FindingRule):
 
     def message(self, finding: Finding) -> str:
         facts = finding.facts
+        if demand := _demand(finding):
+            return f"the file was verified for fewer sizes than its model takes: {demand}, and it was fed {shapes(facts['fed'])}"
         what = (
             f"the value {facts['value']} at {facts['at']} of the input `{facts['input']}`"
             if facts["input"]
@@ -36,9 +38,20 @@ class IndexBeyondTable(FindingRule):
 
     def help(self, finding: Finding) -> str:
         facts = finding.facts
+        if _demand(finding):
+            return (
+                "feed sizes within that; `torchferry verify --certificate` says what was given up when the file was made, and why"
+            )
         if facts["input"]:
             return f"feed `{facts['input']}` values below {facts['rows']}; the tokenizer may belong to another model"
         return f"feed at most {facts['rows']} positions; to see the error, set disabled_optimizers=['GatherToSliceFusion']"
+
+
+def _demand(finding: Finding) -> str:
+    """Return what a node demands that torchferry puts into a file to keep a range: `length must be 1 to 10`."""
+    node = finding.location.onnx_node if finding.location else None
+    dim, found, range_ = (node or "").partition("_must_be_")
+    return f"`{dim}` must be {range_.replace('_', ' ')}" if found else ""
 
 
 def bad() -> Job:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,9 @@ import onnx
 
 from torchferry.check import dtypes, graph
 from torchferry.check.passes.aten import ATEN, aten_name
+from torchferry.check.passes.forms import Recipe, newer_form
 from torchferry.check.passes.weave import Weaver, find, forget_shapes
 from torchferry.check.type_inference import infer
-
-Recipe = Callable[[Weaver, onnx.NodeProto, dict[str, Any], str], str]  # nodes made with the weaver; returns the result's name
 
 
 def decompose(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
@@ -34,13 +33,15 @@ def decompose(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
 
 def can(node: onnx.NodeProto) -> bool:
     """Say whether there is a recipe for a node."""
-    return (node.domain, node.op_type) in RECIPES or aten_name(node) in ATEN
+    return (node.domain, node.op_type) in RECIPES or aten_name(node) in ATEN or newer_form(node) is not None
 
 
 def recipe(node: onnx.NodeProto) -> Recipe:
     """Return the recipe for a node."""
     if (name := aten_name(node)) in ATEN:
         return lambda w, n, values, word: ATEN[name](w, list(n.input), values, word)
+    if (newer := newer_form(node)) is not None:
+        return newer
     return RECIPES[node.domain, node.op_type]
 
 

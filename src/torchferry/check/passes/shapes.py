@@ -89,9 +89,9 @@ def _shape(weaver: Weaver, sizes: list[Any]) -> str:
 
 
 def _new_shape(model: onnx.ModelProto, place: graph.Place, rewrite: Mapping[str, Any]) -> None:
-    """Give a Reshape, Expand or Tile a second input made of sizes."""
+    """Give a Reshape or Expand a second input made of sizes, a Resize a fourth."""
     weaver = Weaver(model, place.label)
-    place.node.input[1] = _shape(weaver, list(rewrite["sizes"]))
+    place.node.input[int(rewrite.get("input", 1))] = _shape(weaver, list(rewrite["sizes"]))
     weaver.before(place.graph, place.node)
     if place.node.op_type == "Reshape":
         graph.set_attribute(place.node, "allowzero", None)  # 0 stands for "as the input has it"
