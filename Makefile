@@ -13,9 +13,11 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
 	touch $(READY)
 
-demo: $(READY) ## convert and verify a small DialoGPT-shaped model, and print the result
+demo: $(READY) ## teach, convert and verify a small DialoGPT-shaped model, and let it answer
 	mkdir -p build
-	$(BIN)/torchferry export torchferry.demo:dialogpt -o build/dialogpt.onnx
+	$(BIN)/python -m torchferry.demo_dialogue build/dialogpt
+	$(BIN)/torchferry export hf:build/dialogpt -o build/dialogpt-onnx/
+	echo "what do you do?" | $(BIN)/torchferry chat build/dialogpt-onnx --greedy
 
 test: $(READY) ## lint, types, and all tests but the slow sweeps
 	$(BIN)/ruff check src tests benchmarks

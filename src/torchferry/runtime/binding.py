@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -32,14 +32,28 @@ DTYPES: Mapping[str, torch.dtype] = {
 
 def run(session: Any, feeds: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Return all outputs by name, as tensors over the memory that onnxruntime made them in."""
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, map(torch.from_dlpack, run_values(session, feeds, (), names)), strict=True))
+
+
+def run_values(
+    session: Any, feeds: Mapping[str, torch.Tensor], held: Iterable[tuple[str, Any]], names: Iterable[str]
+) -> list[Any]:
+    """Return the outputs of these names as onnxruntime's own values; `held` are such values of an earlier run, by input name."""
     binding = session.io_binding()
     alive = [_bind(binding, name, tensor) for name, tensor in feeds.items()]
-    names = [output.name for output in session.get_outputs()]
+    for name, value in held:
+        binding.bind_ortvalue_input(name, value)
     for name in names:
         binding.bind_output(name)
     session.run_with_iobinding(binding)
     del alive  # until here onnxruntime read from their memory
-    return dict(zip(names, map(torch.from_dlpack, binding.get_outputs()), strict=True))
+    return list(binding.get_outputs())
+
+
+def empty_cache(inputs: Iterable[Any], batch: int) -> dict[str, torch.Tensor]:
+    """Return tensors of length 0 for the inputs that take keys and values."""
+    return {i.name: torch.empty((batch, i.shape[1], 0, i.shape[3]), dtype=DTYPES[i.type]) for i in inputs}
 
 
 def _bind(binding: Any, name: str, tensor: torch.Tensor) -> torch.Tensor:

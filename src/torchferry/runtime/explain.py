@@ -9,13 +9,19 @@ from typing import Any
 from torchferry.files import workspace
 from torchferry.records import Budget, Diagnosis, Job
 
+FROM_BYTES = (
+    "  note: the model was given as bytes, which have no folder: its weights are looked for in the working directory, or where "
+    "the session option `session.model_external_initializers_file_folder_path` says"
+)
 LARGEST = 2 << 30  # a larger file is not opened a second time only to explain an error
 
 
 def explain(source: Any, feed: Mapping[str, Any] | None) -> str:
     """Return the diagnoses of a file, and of a feed for it, in words; nothing where there are none."""
     try:
-        return "\n".join(_line(d) for d in diagnoses(source, feed))
+        found = diagnoses(source, feed)
+        bytes_too = [FROM_BYTES] if isinstance(source, bytes) and any(d.slug == "weights-file-missing" for d in found) else []
+        return "\n".join([*(_line(d) for d in found), *bytes_too])
     except Exception:  # an explanation that fails must not take the place of the error itself
         return ""
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from transformers import GenerationConfig
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from torchferry.errors import FeedError
-from torchferry.runtime import binding
+from torchferry.runtime import binding, stepping
 from torchferry.runtime.generator import OnnxGenerator
 
 
@@ -53,6 +54,39 @@ class CausalLM(OnnxGenerator):
         kept = keep_cache(past_key_values, list(outputs.values())) if use_cache is not False else None
         return CausalLMOutputWithPast(logits=logits, past_key_values=kept)
 
+    def _sample(  # the loop that `generate` ends in, greedy or sampling; where transformers renames it, its own is used again
+        self,
+        input_ids: torch.Tensor,
+        logits_processor: Any,
+        stopping_criteria: Any,
+        generation_config: GenerationConfig,
+        synced_gpus: bool = False,
+        streamer: Any = None,
+        **prepared: Any,
+    ) -> Any:
+        """Return the text continued, by a loop that keeps the cache in onnxruntime where it can do all that is asked for."""
+        ids = as_ids(input_ids)
+        step = stepping.Stepper(self.session, ids.shape[0], self.refuse_too_long)
+        begun = prepared.get("past_key_values")
+        mask = full_mask(prepared.get("attention_mask"), *ids.shape) if begun is None or not begun.get_seq_length() else None
+        if mask is None or synced_gpus or not stepping.fits(generation_config, prepared, mask, step.takes_positions):
+            return super()._sample(
+                input_ids, logits_processor, stopping_criteria, generation_config, synced_gpus, streamer, **prepared
+            )
+        written = stepping.write(
+            step,
+            ids,
+            mask,
+            processors=logits_processor,
+            criteria=stopping_criteria,
+            config=generation_config,
+            streamer=streamer,
+        )
+        if not generation_config.return_dict_in_generate:
+            return written.sequences
+        written.past_key_values = keep_cache(begun, step.present())
+        return written
+
 
 def as_ids(input_ids: torch.Tensor | None) -> torch.Tensor:
     """Return token ids as the graph takes them: int64, two axes, at least one token."""
@@ -82,14 +116,14 @@ def full_mask(attention_mask: torch.Tensor | None, batch: int, total: int) -> to
 def _positions(position_ids: torch.Tensor | None, mask: torch.Tensor, length: int) -> torch.Tensor:
     if position_ids is not None:
         return position_ids[:, -length:].expand(mask.shape[0], -1)
-    return (mask.cumsum(-1) - 1).clamp(min=0)[:, -length:]
+    return stepping.counted(mask, length)
 
 
 def fed_cache(inputs: Any, past: Cache | None, batch: int) -> dict[str, torch.Tensor]:
     """Return the cache under the names of the graph's inputs; tensors of length 0 where there is none yet."""
     wanted = [i for i in inputs if i.name.startswith("past_key_values.")]
     if past is None or past.get_seq_length() == 0:
-        return {i.name: torch.empty((batch, i.shape[1], 0, i.shape[3]), dtype=binding.DTYPES[i.type]) for i in wanted}
+        return binding.empty_cache(wanted, batch)
     held = [tensor for layer in past.layers for tensor in (layer.keys, layer.values)]
     if len(held) != len(wanted):
         raise FeedError(f"the cache has {len(held) // 2} layers and the graph {len(wanted) // 2}")

@@ -1,4 +1,4 @@
-"""Weights in 8 or 4 bits, by onnxruntime's own quantiser; and what it costs, measured beside the exact model."""
+"""Weights in 8 or 4 bits, for onnxruntime's own kernels; and what it costs, measured beside the exact model."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ import torch
 from torchferry import ort
 from torchferry.certificate import KEY
 from torchferry.errors import UsageError, did_you_mean
+from torchferry.runtime.columns import quantise_columns
 
 BITS = {"int8": 8, "int4": 4}
 BLOCK = 32  # weights that share a scale: the smallest that onnxruntime has fast kernels for, so the most exact
+COLUMNS, BLOCKS = "a scale for each column", f"a scale for every {BLOCK} weights"
+FAR = 0.05  # of the logits' spread: int8 that moves them further on average has met outliers, and blocks keep those apart
 NOTE = "pkg.torchferry.quantised"
 
 
@@ -29,17 +32,21 @@ class Cost:
     same_token: float  # share of positions where the likeliest next token is the same
     mean_difference: float  # of a logit, in units of the logits' own standard deviation
     worst_difference: float  # likewise
+    form: str = ""  # which weights share a scale
 
     def __str__(self) -> str:
+        form = f" ({self.form})" if self.form else ""
         return (
-            f"{self.precision}: the likeliest next token is the same at {self.same_token:.1%} of {self.positions} positions; "
+            f"{self.precision}{form}: "
+            f"the likeliest next token is the same at {self.same_token:.1%} of {self.positions} positions; "
             f"logits moved by {self.mean_difference:.3f} of their spread on average, {self.worst_difference:.3f} at worst"
         )
 
 
-def quantise(source: Path, destination: Path, precision: str) -> None:
-    """Write the model at `source` with the constant matrices of its MatMul and Gemm nodes in fewer bits.
+def quantise(source: Path, destination: Path, precision: str, *, form: str | None = None) -> str:
+    """Write the model at `source` with the constant matrices of its MatMul and Gemm nodes in fewer bits; return the form.
 
+    form: COLUMNS (int8 only, and what it gets when none is named: fast) or BLOCKS (nearer to the exact weights).
     The certificate of the exact file is not carried over: it speaks of other numbers.
     """
     if precision not in BITS:
@@ -49,8 +56,17 @@ def quantise(source: Path, destination: Path, precision: str) -> None:
     only_matmuls(model)
     model.metadata_props.pop(KEY, None)
     model.metadata_props[NOTE] = precision
-    made = ir.from_proto(ort.quantised(ir.to_proto(model), BITS[precision], BLOCK))
-    ir.save(made, destination, external_data=destination.name + ".data")
+    chosen = form or (COLUMNS if precision == "int8" and _float32(model) else BLOCKS)
+    if chosen == COLUMNS:
+        quantise_columns(model)
+    else:
+        model = ir.from_proto(ort.quantised(ir.to_proto(model), BITS[precision], BLOCK))
+    ir.save(model, destination, external_data=destination.name + ".data")
+    return chosen
+
+
+def _float32(model: ir.Model) -> bool:
+    return all(i.dtype not in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16) for i in model.graph.inputs)
 
 
 def only_matmuls(model: ir.Model) -> None:
@@ -62,7 +78,7 @@ def only_matmuls(model: ir.Model) -> None:
             node.replace_input_with(1, _turned(model.graph, matrix))
 
 
-def cost(exact: Any, quantised: Any, texts: Sequence[torch.Tensor], precision: str) -> Cost:
+def cost(exact: Any, quantised: Any, texts: Sequence[torch.Tensor], precision: str, form: str = "") -> Cost:
     """Return what quantising changed over texts of token ids, both models reading the same ones."""
     same: list[torch.Tensor] = []
     moved: list[torch.Tensor] = []
@@ -72,7 +88,7 @@ def cost(exact: Any, quantised: Any, texts: Sequence[torch.Tensor], precision: s
             same.append((wanted.argmax(-1) == got.argmax(-1)).flatten())
             moved.append(((wanted - got).abs() / wanted.std()).flatten())
     equal, gap = torch.cat(same), torch.cat(moved)
-    return Cost(precision, equal.numel(), float(equal.float().mean()), float(gap.mean()), float(gap.max()))
+    return Cost(precision, equal.numel(), float(equal.float().mean()), float(gap.mean()), float(gap.max()), form)
 
 
 def _plain_gemm(node: ir.Node) -> bool:

@@ -23,6 +23,11 @@ from torchferry.errors import FeedError, TorchferryError
 HIDES_ERRORS = "GatherToSliceFusion"
 
 
+ARRAYS = {np.ndarray}
+# Where onnxruntime looks for the weights of a model that is given as bytes; without it, it fails on some models.
+WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
+
+
 class CoercionWarning(UserWarning):
     """A feed was changed so that it fits; nothing was lost by it."""
 
@@ -55,6 +60,7 @@ class InferenceSession:
         self._declared = declared_by(self._session)
         self._optional = tuple(i.name for i in self._session.get_overridable_initializers())
         self._wanted = {d.name: of_text(d.type) for d in self._declared}
+        self._names, self._dtypes = list(self._wanted), list(self._wanted.values())
         # bfloat16 and float8 go through OrtValues, in and out
         self._plain = not any(
             "float8" in v.type or "bfloat16" in v.type for v in (*self._session.get_inputs(), *self._session.get_outputs())
@@ -63,21 +69,23 @@ class InferenceSession:
 
     def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None) -> list[Any]:
         """Return the outputs asked for; all of them for None."""
-        if self._plain and len(input_feed) == len(self._wanted):
-            wanted, good = self._wanted, True
-            for name, value in input_feed.items():  # the common case costs a look at each input's type
-                if type(value) is not np.ndarray or value.dtype is not wanted.get(name):
-                    good = False
-                    break
-            if good:
-                try:
-                    return self._session.run(output_names, input_feed, run_options)  # type: ignore[no-any-return]
-                except Exception as error:  # whatever onnxruntime raises is raised again, explained
-                    if self.strict or not any(
-                        getattr(v, "ndim", None) != len(d.shape or ()) for d in self._declared for v in [input_feed[d.name]]
-                    ):
-                        raise self._explained(error, input_feed) from error
+        if self._plain and self._fits(input_feed):
+            try:
+                return self._session.run(output_names, input_feed, run_options)  # type: ignore[no-any-return]
+            except Exception as error:  # whatever onnxruntime raises is raised again, explained
+                if self.strict or not any(
+                    getattr(v, "ndim", None) != len(d.shape or ()) for d in self._declared for v in [input_feed[d.name]]
+                ):
+                    raise self._explained(error, input_feed) from error
         return self._run_fitted(output_names, input_feed, run_options)
+
+    def _fits(self, feed: Mapping[str, Any]) -> bool:
+        """Whether a feed is of arrays of the declared types. Called at every run, so it leaves the looping to the interpreter."""
+        values = list(feed.values())
+        if set(map(type, values)) != ARRAYS:
+            return False
+        wanted = self._dtypes if list(feed) == self._names else [self._wanted.get(name) for name in feed]
+        return len(values) == len(self._wanted) and [v.dtype for v in values] == wanted
 
     def profile(self, feeds: Any, runs: int = 10) -> Any:
         """Return where the time goes: a table by operator, by node, and by PyTorch module and source line."""
@@ -96,11 +104,20 @@ class InferenceSession:
     def _open(self, options: Any, providers: Any, provider_options: Any, more: dict[str, Any]) -> Any:
         arguments = (options, providers, provider_options, more)
         try:
-            session = open_like_the_user(self._source, *arguments)
+            session = self._first_opened(arguments)
             settings = session.get_modelmeta().custom_metadata_map.get(SESSION_KEY)
             return open_like_the_user(self._source, *arguments, settings=json.loads(settings)) if settings else session
         except Exception as error:  # whatever onnxruntime raises is raised again, explained
             raise self._explained(error, None) from error
+
+    def _first_opened(self, arguments: tuple[Any, Any, Any, dict[str, Any]]) -> Any:
+        """Return the session; a model in bytes with weights elsewhere is opened again with the folder where these may lie."""
+        try:
+            return open_like_the_user(self._source, *arguments)
+        except Exception:  # onnxruntime's own kinds; only one of the many reasons can be helped here
+            if not isinstance(self._source, bytes) or (here := weights_folder(self._source)) is None:
+                raise
+            return open_like_the_user(self._source, *arguments, settings={"config": {WEIGHTS_FOLDER: here}})
 
     def _run_fitted(self, names: Sequence[str] | None, feed: Mapping[str, Any], options: Any) -> list[Any]:
         if self.strict:
@@ -155,6 +172,21 @@ def open_like_the_user(
         if not options.has_session_config_entry(key) if hasattr(options, "has_session_config_entry") else True:
             options.add_session_config_entry(key, value)
     return ort.session_as_asked(source, options, providers, provider_options, **more)
+
+
+def weights_folder(model: bytes) -> str | None:
+    """Return the working directory if all the weights that a model keeps in other files lie there; None if it has none."""
+    import onnx
+
+    from torchferry.check import external
+
+    try:
+        pieces = external.pieces(onnx.load_model_from_string(model))
+    except Exception:  # not a model at all: the explanation of the first error says so
+        return None
+    here = Path.cwd()
+    lie_here = all(external.path_trouble(p.location) is None and (here / p.location).is_file() for p in pieces)
+    return str(here) if pieces and lie_here else None
 
 
 def _format(source: Any) -> dict[str, str]:

@@ -10,8 +10,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from torchferry import api, eager
 from torchferry.errors import ExportError, UsageError
 from torchferry.files import check_writable, move_into_place, workspace
@@ -21,6 +19,7 @@ from torchferry.result import Result, size_on_disk
 from torchferry.runtime import tokens
 from torchferry.runtime.generator import RECORD
 from torchferry.tasks import prepare
+from torchferry.tasks.experts import dense_experts
 from torchferry.tasks.prepared import Part, Prepared
 
 
@@ -62,7 +61,8 @@ def export_directory(
             raise UsageError(
                 f"precision={precision!r} is for text-generation; {type(model).__name__} is exported for {prepared.task}"
             )
-        results = _graphs(prepared, folder, check, options)
+        with dense_experts(model):
+            results = _graphs(prepared, folder, check, options)
         if not results[-1].ok:
             return results[-1]
         _settle(prepared, folder, tokenizer, results)
@@ -153,15 +153,10 @@ def _verified(prepared: Prepared, folder: Path, result: Result) -> Result:
 
 def _quantised(prepared: Prepared, folder: Path, precision: str, result: Result) -> Result:
     """Put weights of fewer bits in the place of the exact ones; return the result with what that changes among its notes."""
-    from torchferry.runtime.generation import CausalLM
-    from torchferry.runtime.quantise import cost, quantise
+    from torchferry.tasks.fewer_bits import put_in_fewer_bits
 
     path = folder / prepared.parts[-1].file_name
-    with workspace(near=path) as aside:
-        quantise(path, aside / path.name, precision)
-        path.with_name(path.name + ".data").unlink(missing_ok=True)
-        move_into_place(aside / path.name, path)
-    measured = cost(prepared.model, CausalLM.from_pretrained(folder), _texts(prepared), precision)
+    measured = put_in_fewer_bits(prepared, folder, precision)
     log.info("%s", measured)
     tell(Event("tick", "verify", str(measured)))
     record = json.loads((folder / RECORD).read_text(encoding="utf-8")) | {"quantised": asdict(measured)}
@@ -172,18 +167,6 @@ def _quantised(prepared: Prepared, folder: Path, precision: str, result: Result)
         result, notes=(*step.notes, f"the trials are of the exact file, before its weights were quantised; {measured}")
     )
     return replace(noted, bytes=size_on_disk(path))
-
-
-def _texts(prepared: Prepared) -> list[torch.Tensor]:
-    """Return texts to measure on: continued by the model itself, so that they are as likely as a text can be."""
-    random = torch.Generator().manual_seed(0)
-    vocabulary = prepared.model.config.get_text_config(decoder=True).vocab_size
-    new = 24 if prepared.longest is None else min(24, prepared.longest - 8)
-    prompts = [torch.randint(0, vocabulary, (1, 8), generator=random) for _ in range(4)]
-    return [
-        prepared.model.generate(input_ids=p, attention_mask=torch.ones_like(p), max_new_tokens=new, do_sample=False)
-        for p in prompts
-    ]
 
 
 def _with_verify(result: Result, **changes: Any) -> Result:
