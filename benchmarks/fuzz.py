@@ -1,8 +1,11 @@
-"""Thousands of broken files: real models with bytes changed, cut or spliced. Each must end in an answer, none in a crash of ours.
+"""Thousands of broken files: real models with bytes or fields changed, cut or spliced. Each must end in an answer, none in a
+crash of ours.
 
     python benchmarks/fuzz.py [how many, default 10000] [seed, default 0]
 
-Prints what came of them; exit code 1 if a file crashed us, went unexplained, or anything was written outside the workspace.
+The models are small exports (MLP, CNN, LSTM, BERT, GPT-2, a quantised one, one with its weights in another file) and some
+written by hand. Every twentieth file is mended as well, as far as repairs go. Prints what came of them; exit code 1 if a file
+crashed us, hung, went unexplained, or anything was written outside the workspace.
 """
 
 from __future__ import annotations
@@ -12,11 +15,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import fuzz_bases
+import fuzz_fields
 import onnx
 
 from torchferry import pipeline
@@ -24,23 +28,8 @@ from torchferry.check import foreign
 from torchferry.ort import Worker
 from torchferry.records import Budget, Case, Job
 
-TEXTS = (
-    """<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) <float[3] w = {1, 2, 3}> {
-        h = Add (x, w)
-        y = Relu (h) }""",
-    """<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x, bool c) => (float[N, 3] y) {
-        h = Softmax (x)
-        y = If (c) <then_branch = a () => (float[N, 3] t) { t = Neg (h) },
-                    else_branch = b () => (float[N, 3] e) { e = Abs (x) }> }""",
-    """<ir_version: 8, opset_import: ["": 18, "own": 1]> g (int64[N, L] ids) => (float[N, L, 2] y)
-        <float[4, 2] w = {1, 2, 3, 4, 5, 6, 7, 8}> { e = Gather (w, ids) y = own.twice (e) }
-        <opset_import: ["": 18], domain: "own"> twice (x) => (y) { y = Add (x, x) }""",
-    """<ir_version: 8, opset_import: ["": 13]> g (float[N, 1, 6, 6] x) => (float[N, 4] y)
-        <float[1, 1, 3, 3] k = {1, 2, 3, 4, 5, 6, 7, 8, 9}, int64[2] s = {-1, 4}> {
-        c = Conv (x, k)
-        p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (c)
-        y = Reshape (p, s) }""",
-)
+SLOWEST = 30.0  # seconds for one file, repairs included; more is a hang
+MENDED = 20  # every so many files are mended too
 
 
 class Shared(Worker):
@@ -83,39 +72,63 @@ def outcome(case: Case) -> str:
     return "opens" if step.fault is None and step.value.reached else "unexplained"
 
 
-def fuzz(count: int, seed: int, worker: Worker, folder: Path) -> tuple[Counter[str], list[tuple[bytes, Case]]]:
+def fuzz(
+    count: int, seed: int, worker: Worker, folder: Path, bases: list[fuzz_bases.Base]
+) -> tuple[Counter[str], list[tuple[bytes, Any]]]:
     """Return how many files came to what, and those that must not have."""
     chance, tally, wrong = random.Random(seed), Counter[str](), []
-    models = [onnx.parser.parse_model(t).SerializeToString() for t in TEXTS]
     foreign.Worker = lambda *limits: worker  # type: ignore[misc, assignment]
-    place, work = folder / "files", folder / "work"
+    place = folder / "files"
     place.mkdir()
-    work.mkdir()
-    for _ in range(count):
-        data = mutated(chance.choice(models), chance)
-        (place / "model.onnx").write_bytes(data)
-        case = pipeline.run(Job(onnx=place / "model.onnx", workspace=work, budget=Budget(time_limit=20)))
-        came = outcome(case)
-        if [p.name for p in place.iterdir()] != ["model.onnx"]:
-            came = "wrote outside"
+    for number in range(count):
+        base = chance.choice(bases)
+        data = mutated(base.model, chance) if chance.random() < 0.5 else fuzz_fields.mutated(base.model, chance)
+        came, detail = _tried(base, data, place, mend=number % MENDED == 0)
         tally[came] += 1
-        if came not in ("opens", "diagnosed"):
-            wrong.append((data, replace(case, diagnoses=case.diagnoses)))
+        if came not in ("opens", "diagnosed", "mended"):
+            wrong.append((data, f"{base.name}: {detail}"))
+        if count >= 1000 and number % 1000 == 999:
+            print(f"{number + 1}: {dict(tally)}", file=sys.stderr, flush=True)
     return tally, wrong
+
+
+def _tried(base: fuzz_bases.Base, data: bytes, place: Path, mend: bool) -> tuple[str, str]:
+    """Return what came of one file, and details of what must not have."""
+    with tempfile.TemporaryDirectory(dir=place.parent) as scratch:
+        for file in place.iterdir():
+            file.unlink()
+        (place / "model.onnx").write_bytes(data)
+        if base.data is not None:
+            (place / "model.onnx.data").write_bytes(base.data)
+        job = Job(onnx=place / "model.onnx", workspace=Path(scratch), budget=Budget(time_limit=20))
+        began = time.perf_counter()
+        try:
+            history = pipeline.heal(job, "safe") if mend else None
+            case = history.best if history is not None else pipeline.run(job)
+        except Exception as error:  # whatever it is, it is what this script looks for
+            return "our crash", f"{type(error).__name__}: {error}"
+        spent = time.perf_counter() - began
+    came = "mended" if history is not None and case.ok and len(history.cases) > 1 else outcome(case)
+    left = {p.name: p.read_bytes() for p in place.iterdir()}
+    if left != {"model.onnx": data, **({"model.onnx.data": base.data} if base.data is not None else {})}:
+        return "wrote outside", str(sorted(left))
+    return ("hung", f"{spent:.0f} s") if spent > SLOWEST else (came, str([(s.fault, s.findings) for s in case.steps])[:2000])
 
 
 def main(arguments: list[str]) -> int:
     count, seed = (int(a) for a in [*arguments, "10000", "0"][:2]) if len(arguments) != 1 else (int(arguments[0]), 0)
+    bases = [*fuzz_bases.by_hand(), *fuzz_bases.exported()]
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         worker: Any = Shared(time_limit=5.0, memory_limit=8 << 30)
         try:
-            tally, wrong = fuzz(count, seed, worker, Path(folder))
+            tally, wrong = fuzz(count, seed, worker, Path(folder), bases)
         finally:
             Worker.__exit__(worker, None, None, None)
-    print(f"{count} files in {time.perf_counter() - began:.0f} s:", dict(tally))
-    for data, case in wrong[:10]:
-        print(data.hex(), [(s.fault, s.findings) for s in case.steps])
+    sizes = ", ".join(f"{b.name} {len(onnx.load_model_from_string(b.model).graph.node)}" for b in bases)
+    print(f"{count} files in {time.perf_counter() - began:.0f} s: {dict(tally)}\nmade from (nodes): {sizes}")
+    for data, detail in wrong[:10]:
+        print(data.hex()[:400], detail)
     return 1 if wrong else 0
 
 

@@ -1,105 +1,75 @@
-"""Sweep torch's own operator database: each operator converted by us and by plain torch.onnx.export, in one run.
+"""Sweep torch's own operator database: each operator converted by us and by plain torch.onnx.export, on the same samples.
 
-    python benchmarks/ops.py docs/operators.md [--only NAME] [--samples 3] [--no-stock]
+    python benchmarks/ops.py docs/operators.md [--only NAME] [--dtypes float32,int64] [--shard 0/2] [--who ours] [--page-only]
 
-An entry counts as right when every sample tried gives what eager gives (rtol 1e-4, atol 1e-5, NaN equal). Left out are
-entries whose result is random, sparse, or not a tensor. Needs `expecttest`.
+An entry counts as right when every sample tried gives what eager gives (`ALLOWED` says how closely; NaN equals NaN). Left
+out are entries whose result is random, sparse, or not a tensor. Each answer is kept in `build/ops/` as soon as it is known,
+and counts again for the same code and the same versions: a run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import logging
+import os
 import shutil
 import signal
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, replace
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
+import onnx
 import torch
-from torch.utils import _pytree as pytree
+from operators_page import Answer, page
+from opinfo import Call, entries
+from torch.onnx._internal.exporter._registration import ONNXRegistry
 
+import torchferry
 from torchferry import ort
-from torchferry.records import Bound, Captured, Case, Fault, Job, Signature, Step, TensorSpec
+from torchferry.capture import capture
+from torchferry.records import Bound, Case, Fault, Job, Signature, Step, TensorSpec
 from torchferry.translate import translate
 
 SECONDS = 60  # for one sample
-# Random in truth: the database fixes their seed, which no other runtime can follow.
-RANDOM = (
-    "bernoulli",
-    "cauchy",
-    "dropout",
-    "empty",
-    "exponential",
-    "fractional_max_pool",
-    "geometric",
-    "log_normal",
-    "lowrank",
-    "multinomial",
-)
-RANDOM += ("new_empty", "normal.", "rand", "rrelu", "uniform")
-Convert = Callable[["Call", Path], "Path | str"]  # a file, or why there is none
-
-
-class Call(torch.nn.Module):
-    """One sample as a module: its tensors are the inputs, all else is fixed."""
-
-    def __init__(self, operator: Any, sample: Any) -> None:
-        super().__init__()
-        self.operator, self.finish = operator, sample.output_process_fn_grad
-        leaves, self.spec = pytree.tree_flatten((sample.input, tuple(sample.args), dict(sample.kwargs)))
-        self.at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
-        self.rest = [None if i in self.at else leaf for i, leaf in enumerate(leaves)]
-        self.tensors = tuple(leaves[i].detach().clone() for i in self.at)
-
-    def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        leaves = list(self.rest)
-        for index, tensor in zip(self.at, tensors, strict=True):
-            leaves[index] = tensor
-        first, args, kwargs = pytree.tree_unflatten(leaves, self.spec)
-        result = self.finish(self.operator(first, *args, **kwargs))
-        return tuple(t for t in pytree.tree_leaves(result) if isinstance(t, torch.Tensor))
-
-    def eager(self, seed: int) -> tuple[torch.Tensor, ...]:
-        """Return what torch itself gives."""
-        torch.manual_seed(seed)
-        with torch.no_grad():
-            return self(*(t.clone() for t in self.tensors))  # type: ignore[no-any-return]
-
-
-@dataclass(frozen=True)
-class Row:
-    """An entry of the table: None is right, text says what went wrong."""
-
-    name: str
-    ours: str | None
-    stock: str | None
+SAMPLES = {"float32": 3, "float64": 1, "float16": 1, "int64": 1, "bool": 1}  # of each entry
+ALLOWED = {"float16": (5e-3, 5e-3), "bfloat16": (2e-2, 2e-2), "float32": (1e-4, 1e-5), "float64": (1e-7, 1e-7)}  # rtol, atol; others are exact
+KEPT = Path("build/ops")
+LIBRARY = cache(ONNXRegistry.from_torchlib)
+Convert = Callable[[Call, Path], "Path | str"]  # a file, or why there is none
 
 
 def ours(call: Call, folder: Path) -> Path | str:
-    """Return torchferry's file."""
-    with torch.no_grad():
-        program = torch.export.export(call, call.tensors, strict=False)
-        count = len(call.eager(0))
+    """Return torchferry's file: captured and translated as `torchferry.export` does it, without repairs."""
     specs = tuple(TensorSpec(f"x{i}", str(t.dtype).removeprefix("torch."), tuple(t.shape)) for i, t in enumerate(call.tensors))
-    names = tuple(f"y{i}" for i in range(count))
+    names = tuple(f"y{i}" for i in range(len(call.eager(0))))
     bound = Bound(call, call.tensors, Signature(specs), names, None, vary=lambda *_: (), feeds=lambda *_: {})
-    step = translate(
-        Case(Job(workspace=folder), (Step("inputs", value=bound), Step("capture", value=Captured(program, "non-strict"))))
-    )
-    return step.value.path if step.fault is None else f"{step.fault.type_name}: {step.fault.text}"
+    case = Case(Job(workspace=folder), (Step("inputs", value=bound),))
+    for stage in (capture, translate):
+        step = stage(case)
+        if step.fault is not None:
+            return f"{step.fault.type_name}: {step.fault.text}"
+        case = replace(case, steps=(*case.steps, step))
+    return step.value.path  # type: ignore[no-any-return]
 
 
 def stock(call: Call, folder: Path) -> Path | str:
-    """Return plain torch.onnx.export's file."""
+    """Return plain torch.onnx.export's file; its operator library, the same for every call, is built once."""
     path = folder / "stock.onnx"
-    with torch.no_grad():
+    with torch.no_grad(), mock.patch.object(ONNXRegistry, "from_torchlib", staticmethod(LIBRARY)):
         torch.onnx.export(call, call.tensors, str(path), dynamo=True, verbose=False, external_data=False)
     return path
+
+
+TOOLS: dict[str, Convert] = {"ours": ours, "stock": stock}
 
 
 def judge(convert: Convert, call: Call, wanted: tuple[torch.Tensor, ...], worker: ort.Worker) -> str | None:
@@ -118,8 +88,6 @@ def judge(convert: Convert, call: Call, wanted: tuple[torch.Tensor, ...], worker
 
 def compare(path: Path, call: Call, wanted: tuple[torch.Tensor, ...], worker: ort.Worker) -> str | None:
     """Return how the file's outputs differ from eager's; None if they don't."""
-    import onnx
-
     names = [value.name for value in onnx.load(path, load_external_data=False).graph.input]
     key = worker.open(path)
     if isinstance(key, Fault):
@@ -129,11 +97,18 @@ def compare(path: Path, call: Call, wanted: tuple[torch.Tensor, ...], worker: or
     if isinstance(got, Fault):
         return got.text
     try:
-        for have, want in zip(got, wanted, strict=True):
-            torch.testing.assert_close(torch.tensor(np.array(have)), _real(want), rtol=1e-4, atol=1e-5, equal_nan=True)
+        for have, want in zip(got, map(_real, wanted), strict=True):
+            rtol, atol = ALLOWED.get(str(want.dtype).removeprefix("torch."), (0.0, 0.0))
+            torch.testing.assert_close(_tensor(have), want, rtol=rtol, atol=atol, equal_nan=True)
     except (AssertionError, ValueError, TypeError) as error:
         return str(error)
     return None
+
+
+def _tensor(array: np.ndarray) -> torch.Tensor:
+    if array.dtype.name == "bfloat16":  # which torch does not take from numpy
+        return torch.tensor(array.astype(np.float32)).to(torch.bfloat16)
+    return torch.tensor(np.array(array))
 
 
 def _real(tensor: torch.Tensor) -> torch.Tensor:
@@ -145,84 +120,70 @@ def _array(tensor: torch.Tensor) -> np.ndarray:
     return _real(tensor).numpy()
 
 
-def entries(only: str | None, most: int) -> Iterator[tuple[str, list[Call]]]:
-    """Yield the name and samples of every operator that is deterministic, dense and takes float32."""
-    from torch.testing._internal.common_methods_invocations import op_db
-
-    for operator in op_db:
-        name = ".".join(part for part in (operator.name, operator.variant_test_name) if part)
-        if torch.float32 not in operator.dtypes or (only is not None and only not in name):
-            continue
-        if any(word in name + "." for word in RANDOM) and not name.startswith("linalg"):
-            continue
-        try:
-            samples = list(operator.sample_inputs("cpu", torch.float32, requires_grad=False))
-        except (RuntimeError, ImportError):
-            continue
-        chosen = samples if len(samples) <= most else [samples[round(i * (len(samples) - 1) / (most - 1))] for i in range(most)]
-        calls = [Call(operator.op, sample).eval() for sample in chosen]
-        if calls := [c for c in calls if _fair(c)]:
-            yield name, calls
+def sweep(todo: Iterator[tuple[str, str, str, list[Call]]], worker: ort.Worker) -> Iterator[Answer]:
+    """Yield an answer for each tool, operator and dtype that is to be measured."""
+    for who, name, dtype, calls in todo:
+        problems = (judge(TOOLS[who], call, call.eager(0), worker) for call in calls)
+        problem = next((p for p in problems if p is not None), None)
+        first = None if problem is None else " ".join(problem.split())[:300]
+        yield Answer(who, name, dtype, len(calls), first, fingerprint(who))
 
 
-def _fair(call: Call) -> bool:
-    """Whether a sample can be judged: dense tensors come out, and the same ones for another seed."""
-    try:
-        first, second = call.eager(0), call.eager(1)
-    except (RuntimeError, NotImplementedError):
-        return False
-    if not first or any(t.layout != torch.strided for t in (*first, *call.tensors)):
-        return False
-    return all(a.shape == b.shape and torch.allclose(a, b, equal_nan=True) for a, b in zip(first, second, strict=True))
+def asked(options: argparse.Namespace, known: set[tuple[str, str, str]]) -> Iterator[tuple[str, str, str, list[Call]]]:
+    """Yield what this process is to measure."""
+    index, count = (int(part) for part in options.shard.split("/"))
+    for dtype in options.dtypes.split(","):
+        for number, entry in enumerate(entries(options.only)):
+            todo = [who for who in options.who.split(",") if (who, entry.name, dtype) not in known]
+            if number % count != index or not todo or not entry.takes(getattr(torch, dtype)):
+                continue
+            if calls := entry.calls(getattr(torch, dtype), SAMPLES[dtype]):
+                for who in todo:
+                    yield who, entry.name, dtype, calls
 
 
-def table(rows: list[Row], with_stock: bool) -> str:
-    """Return the page."""
-    good, plain = sum(r.ours is None for r in rows), sum(r.stock is None for r in rows)
-    lines = [
-        "# Operators",
-        "",
-        "Generated by `make ops` from torch's own operator tests (float32, CPU), each run against eager.",
-        "",
-    ]
-    lines += [f"- torchferry: {good} of {len(rows)} right ({good / len(rows):.1%})"]
-    lines += (
-        [f"- torch.onnx.export (torch {torch.__version__}): {plain} of {len(rows)} right ({plain / len(rows):.1%})"]
-        if with_stock
-        else []
-    )
-    lines += ["", "| operator | torchferry | torch.onnx.export |", "|---|---|---|"]
-    for row in rows:
-        lines.append(f"| `{row.name}` | {_cell(row.ours)} | {_cell(row.stock) if with_stock else ''} |")
-    return "\n".join(lines) + "\n"
+@cache  # once, for the code as it was when this process began
+def fingerprint(who: str) -> str:
+    """Return what an answer depends on: the versions, and for ours the code."""
+    parts = [f"{name} {metadata.version(name)}" for name in ("torch", "onnx", "onnxscript", "onnxruntime")]
+    if who == "ours":
+        folder = Path(str(torchferry.__file__)).parent
+        files = sorted([*(folder / "capture").rglob("*.py"), *(folder / "translate").rglob("*.py")])
+        parts.append(hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()[:12])
+    return ", ".join(parts)
 
 
-def _cell(problem: str | None) -> str:
-    return "yes" if problem is None else "no: " + problem.split("\n")[0].replace("|", "/")[:100]
+def kept(folder: Path) -> dict[tuple[str, str, str], Answer]:
+    """Return the answers of earlier runs that still hold, by tool, operator and dtype."""
+    now = {who: fingerprint(who) for who in TOOLS}
+    lines = (json.loads(line) for file in sorted(folder.glob("*.jsonl")) for line in file.read_text().splitlines())
+    answers = (Answer(**line) for line in lines)
+    return {(a.who, a.name, a.dtype): a for a in answers if a.of == now[a.who]}
 
 
 def main() -> None:
     """Sweep, and write the page."""
     parser = argparse.ArgumentParser(description="sweep torch's operator database")
     parser.add_argument("page", type=Path)
-    parser.add_argument("--only")
-    parser.add_argument("--samples", type=int, default=3)
-    parser.add_argument("--no-stock", action="store_true")
+    parser.add_argument("--only", help="operators whose name has this in it")
+    parser.add_argument("--dtypes", default=",".join(SAMPLES))
+    parser.add_argument("--shard", default="0/1", help="this part of so many, for several processes")
+    parser.add_argument("--who", default=",".join(TOOLS))
+    parser.add_argument("--kept", type=Path, default=KEPT)
+    parser.add_argument("--page-only", action="store_true", help="write the page from what is kept, measure nothing")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     logging.disable(logging.CRITICAL)
     signal.signal(signal.SIGALRM, _too_long)
-    rows = []
-    with ort.Worker(time_limit=SECONDS) as worker:
-        for name, calls in entries(options.only, options.samples):
-            wanted = [call.eager(0) for call in calls]
-            results = []
-            for convert in (ours,) if options.no_stock else (ours, stock):
-                problems = (judge(convert, c, w, worker) for c, w in zip(calls, wanted, strict=True))
-                results.append(next((p for p in problems if p is not None), None))
-            rows.append(Row(name, results[0], results[-1]))
-            print(f"{name}: {_cell(results[0])}", flush=True)
-    options.page.write_text(table(rows, not options.no_stock), encoding="utf-8")
+    options.kept.mkdir(parents=True, exist_ok=True)
+    for who in TOOLS:
+        fingerprint(who)
+    if not options.page_only:
+        with ort.Worker(time_limit=SECONDS) as worker, (options.kept / f"{os.getpid()}.jsonl").open("a") as file:
+            for answer in sweep(asked(options, set(kept(options.kept))), worker):
+                print(json.dumps(asdict(answer)), file=file, flush=True)
+                print(f"{answer.who} {answer.name} {answer.dtype}: {answer.problem or 'yes'}", flush=True)
+    options.page.write_text(page(list(kept(options.kept).values()), SAMPLES, ALLOWED), encoding="utf-8")
 
 
 def _too_long(*_: Any) -> None:

@@ -1,0 +1,66 @@
+"""What `torchferry check` costs on healthy files: its time beside that of a fresh process which only opens the file.
+
+    python benchmarks/check.py
+
+Five exports of usual architectures, the largest some hundred megabytes; both sides are whole processes, median of three.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+OPEN = "import onnxruntime, sys; onnxruntime.InferenceSession(sys.argv[1], providers=['CPUExecutionProvider'])"
+CHECK = "import sys, torchferry; result = torchferry.check(sys.argv[1]); sys.exit(not result.ok or bool(result.diagnoses))"
+
+
+def models() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
+    """Yield names, models and example arguments."""
+    import torch
+    from transformers import BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
+
+    ids = torch.ones(1, 16, dtype=torch.long)
+    layers = [
+        torch.nn.Sequential(torch.nn.Conv2d(64, 64, 3, padding=1), torch.nn.BatchNorm2d(64), torch.nn.ReLU()) for _ in range(20)
+    ]
+    yield "cnn", torch.nn.Sequential(torch.nn.Conv2d(3, 64, 3), *layers), (torch.ones(1, 3, 64, 64),)
+    yield "lstm", torch.nn.LSTM(256, 512, num_layers=3), (torch.ones(20, 1, 256),)
+    yield "bert", BertModel(BertConfig(num_hidden_layers=6), add_pooling_layer=False), (ids,)
+    yield "gpt2", GPT2LMHeadModel(GPT2Config(n_layer=6, use_cache=False)), (ids,)
+    yield "mlp", torch.nn.Sequential(*(torch.nn.Linear(4096, 4096) for _ in range(6))), (torch.ones(1, 4096),)
+
+
+def seconds(code: str, path: Path) -> float:
+    """Return how long a process takes for `path`; raises where it reports something."""
+    rounds = []
+    for _ in range(3):
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-W", "ignore", "-c", code, str(path)], check=True)
+        rounds.append(time.perf_counter() - began)
+    return median(rounds)
+
+
+def main() -> int:
+    import torch
+
+    warnings.filterwarnings("ignore")
+    print(f"{'model':<6} {'megabytes':>9} {'opening':>9} {'check':>9} {'ratio':>6}")
+    for name, model, args in models():
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.onnx"
+            torch.onnx.export(model.eval(), args, str(path), dynamo=True, verbose=False)
+            size = sum(p.stat().st_size for p in path.parent.iterdir()) >> 20
+            opening, checking = seconds(OPEN, path), seconds(CHECK, path)
+            print(f"{name:<6} {size:>9} {opening:>7.2f} s {checking:>7.2f} s {checking / opening:>6.2f}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
