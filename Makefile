@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check slow docs bench ops fuzz compat clean help
+.PHONY: demo test check slow docs bench ops fuzz compat tables clean help
 
 help: ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -49,6 +49,9 @@ fuzz: $(READY) ## check thousands of broken files
 
 compat: $(READY) ## run our files in real old onnxruntime releases
 	$(BIN)/python -m pytest -m compat
+
+tables: $(READY) ## ask the wheels of every onnxruntime release what it implements, and write the table anew
+	$(BIN)/python benchmarks/release_kernels.py
 
 clean: ## remove the virtual environment and what was built
 	rm -rf .venv build

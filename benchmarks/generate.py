@@ -4,7 +4,8 @@
 
 The engines take turns, so that a machine shared with others slows all of them alike; read the ratios, not the times.
 What counts is CPU time, of all threads together: where other work shares the cores, time on the clock says little.
-`--peers` names a Python with optimum-onnx and ctranslate2 (they need transformers < 4.58); without it they are left out.
+`--peers` names a Python with optimum-onnx and ctranslate2 (transformers < 4.58), `--mobius` one with mobius-onnx; without
+them these are left out. onnxruntime-genai's builder refuses GPT-2, so it is not among them.
 Each engine lives in a process of its own, which this file is run in again with `--serve`.
 """
 
@@ -21,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 PROMPT, NEW = 32, 64
-OURS = ("torch eager", "torchferry", "torchferry int8", "torchferry int4")
+OURS = ("torch eager", "torch compiled", "torchferry", "torchferry int8", "torchferry int4")
 PEERS = ("optimum", "ctranslate2", "ctranslate2 int8")
+MOBIUS = ("mobius",)
 
 
 def main() -> None:
@@ -32,6 +34,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--peers", help="a Python with optimum-onnx and ctranslate2")
+    parser.add_argument("--mobius", help="a Python with mobius-onnx")
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -39,7 +42,8 @@ def main() -> None:
         serve(asked.serve, asked.work, asked.threads)
         return
     prepare(asked.work, asked.layers)
-    names = [(name, sys.executable) for name in OURS] + [(name, asked.peers) for name in PEERS if asked.peers]
+    names = [(name, sys.executable) for name in OURS]
+    names += [(name, python) for group, python in ((PEERS, asked.peers), (MOBIUS, asked.mobius)) for name in group if python]
     engines = {name: Engine(name, python, asked.work, asked.threads) for name, python in names}
     for name in [name for name, engine in engines.items() if not engine.ready]:
         print(f"{name} is left out: {engines.pop(name).why}", file=sys.stderr)
@@ -69,7 +73,7 @@ def prepare(work: Path, layers: int) -> None:
     for precision in ("int8", "int4"):
         place = work / f"torchferry {precision}"
         if not place.exists():
-            shutil.copytree(exact, place, ignore=shutil.ignore_patterns("*.onnx*"))
+            shutil.copytree(exact, place, ignore=shutil.ignore_patterns("*.onnx*", "torchferry.json"))
             quantise(exact / "model.onnx", place / "model.onnx", precision)
 
 
@@ -141,16 +145,10 @@ def _by_generate(model: Any) -> Any:
     import torch
 
     ids = torch.tensor([_prompt()])
+    model.generation_config.eos_token_id = None  # so that all write as much, and nobody pays for suppressing a token
 
     def run(new: int) -> None:
-        model.generate(
-            input_ids=ids,
-            attention_mask=torch.ones_like(ids),
-            max_new_tokens=new,
-            min_new_tokens=new,
-            do_sample=False,
-            pad_token_id=0,
-        )
+        model.generate(input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=new, do_sample=False, pad_token_id=0)
 
     return run
 
@@ -160,7 +158,10 @@ def _torch(name: str, work: Path, threads: int) -> Any:
     import transformers
 
     torch.set_num_threads(threads)
-    return _by_generate(transformers.GPT2LMHeadModel.from_pretrained(work / "torch").eval())
+    model = transformers.GPT2LMHeadModel.from_pretrained(work / "torch").eval()
+    if name == "torch compiled":
+        model.forward = torch.compile(model.forward, dynamic=True)
+    return _by_generate(model)
 
 
 def _torchferry(name: str, work: Path, threads: int) -> Any:
@@ -184,6 +185,44 @@ def _optimum(name: str, work: Path, threads: int) -> Any:
     if not made.exists():
         ORTModelForCausalLM.from_pretrained(work / "torch", export=True).save_pretrained(made)
     return _by_generate(ORTModelForCausalLM.from_pretrained(made, session_options=options))
+
+
+def _mobius(name: str, work: Path, threads: int) -> Any:
+    """Run mobius' graph by a loop of our own: it brings no runtime for a GPT-2."""
+    import numpy as np
+    import onnxruntime
+
+    made = work / "mobius"
+    if not made.exists():
+        import mobius
+
+        mobius.build(str(work / "torch")).save(str(made))
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(next(made.rglob("*.onnx")), options)
+    past = [i for i in session.get_inputs() if i.name.startswith("past")]
+    names = [o.name for o in session.get_outputs()]
+    taken = {i.name for i in session.get_inputs()}
+
+    def run(new: int) -> None:
+        held = [onnxruntime.OrtValue.ortvalue_from_numpy(np.zeros((1, i.shape[1], 0, i.shape[3]), np.float32)) for i in past]
+        ids, length = np.array([_prompt()]), PROMPT
+        for _ in range(new):
+            places = np.arange(length - ids.shape[1], length)[None]
+            feeds = {"input_ids": ids, "attention_mask": np.ones((1, length), np.int64), "position_ids": places}
+            binding = session.io_binding()
+            for key, value in feeds.items():
+                if key in taken:
+                    binding.bind_cpu_input(key, value)
+            for i, value in zip(past, held, strict=True):
+                binding.bind_ortvalue_input(i.name, value)
+            for key in names:
+                binding.bind_output(key)
+            session.run_with_iobinding(binding)
+            logits, *held = binding.get_outputs()
+            ids, length = logits.numpy()[:, -1].argmax(-1)[:, None], length + 1
+
+    return run
 
 
 def _ctranslate2(name: str, work: Path, threads: int) -> Any:
@@ -216,7 +255,7 @@ def _give_a_vocabulary(work: Path) -> None:
     (place / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "GPT2Tokenizer", "model_max_length": 1024}))
 
 
-ENGINES = {"torch": _torch, "torchferry": _torchferry, "optimum": _optimum, "ctranslate2": _ctranslate2}
+ENGINES = {"torch": _torch, "torchferry": _torchferry, "optimum": _optimum, "mobius": _mobius, "ctranslate2": _ctranslate2}
 
 if __name__ == "__main__":
     main()

@@ -27,7 +27,10 @@ def page(answers: Sequence[Answer], samples: Mapping[str, int], allowed: Mapping
     both = {(name, dtype) for who, name, dtype in known if who == "ours" and ("stock", name, dtype) in known}
     names = sorted({name for name, _ in both})
     dtypes = [d for d in samples if any(dtype == d for _, dtype in both)]
-    return "\n".join([*_head(known, both, dtypes, samples, allowed), "", *_table(known, names, dtypes), "", *_wrong(known, both)]) + "\n"
+    return (
+        "\n".join([*_head(known, both, dtypes, samples, allowed), "", *_table(known, names, dtypes), "", *_wrong(known, both)])
+        + "\n"
+    )
 
 
 def _head(

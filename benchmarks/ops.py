@@ -41,7 +41,12 @@ from torchferry.translate import translate
 
 SECONDS = 60  # for one sample
 SAMPLES = {"float32": 3, "float64": 1, "float16": 1, "int64": 1, "bool": 1}  # of each entry
-ALLOWED = {"float16": (5e-3, 5e-3), "bfloat16": (2e-2, 2e-2), "float32": (1e-4, 1e-5), "float64": (1e-7, 1e-7)}  # rtol, atol; others are exact
+ALLOWED = {
+    "float16": (5e-3, 5e-3),
+    "bfloat16": (2e-2, 2e-2),
+    "float32": (1e-4, 1e-5),
+    "float64": (1e-7, 1e-7),
+}  # rtol, atol; others are exact
 KEPT = Path("build/ops")
 LIBRARY = cache(ONNXRegistry.from_torchlib)
 Convert = Callable[[Call, Path], "Path | str"]  # a file, or why there is none

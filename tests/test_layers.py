@@ -12,7 +12,8 @@ SOURCE = Path(__file__).parent.parent / "src" / "torchferry"
 FILES = sorted(SOURCE.rglob("*.py"))
 STAGES = ("inputs", "capture", "translate", "check", "verify")
 ABOVE = (
-    "pipeline", "api", "result", "certificate", "report", "runtime", "cli", "repair", "diagnose", "tasks", "generation", "demo", "demo_dialogue",
+    "pipeline", "api", "result", "certificate", "report", "runtime", "cli", "repair", "diagnose", "tasks", "generation", "demo",
+    "demo_dialogue",
 )  # fmt: skip
 FOUNDATIONS = ("records", "errors", "progress", "files", "deadline", "releases", "guards")
 

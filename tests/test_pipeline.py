@@ -9,7 +9,21 @@ import pytest
 
 from torchferry import pipeline
 from torchferry.diagnose import diagnose
-from torchferry.records import Case, Diagnosis, Edit, Fault, Finding, History, Job, Location, Repair, Step, Tolerance, Trial, Verified
+from torchferry.records import (
+    Case,
+    Diagnosis,
+    Edit,
+    Fault,
+    Finding,
+    History,
+    Job,
+    Location,
+    Repair,
+    Step,
+    Tolerance,
+    Trial,
+    Verified,
+)
 from torchferry.repair import judge
 
 

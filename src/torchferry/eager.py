@@ -49,6 +49,11 @@ def call_on_made_input(module: Any, args: tuple[Any, ...], *, seed: int = 0) -> 
 
     A large model may well take that long; it gets all the time that the stage has.
     """
+    with _ctc_loss_checked():
+        return _within_patience(module, args, seed)
+
+
+def _within_patience(module: Any, args: tuple[Any, ...], seed: int) -> tuple[torch.Tensor, ...]:
     if weight_bytes(module) > WHOLE_COPY_BYTES:
         return call(module, args, seed=seed)
     try:
@@ -56,6 +61,27 @@ def call_on_made_input(module: Any, args: tuple[Any, ...], *, seed: int = 0) -> 
             return call(module, args, seed=seed)
     except TookTooLong as error:
         raise NoAnswer(f"the model gave no answer within {PATIENCE:g} s") from error
+
+
+@contextmanager
+def _ctc_loss_checked() -> Iterator[None]:
+    """Let torch.ctc_loss refuse labels and lengths that are out of range: it reads beyond its arrays, and the process dies."""
+    original = torch.ctc_loss
+
+    def checked(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, *rest: Any, **options: Any) -> Any:
+        labels, ends, counts = (torch.as_tensor(t) for t in (targets, input_lengths, target_lengths))
+        room = targets.shape[-1] if targets.dim() == 2 else targets.numel() - counts.sum() + counts.max()
+        within = [(labels, log_probs.shape[-1] - 1), (ends, log_probs.shape[0]), (counts, room)]
+        if any(t.numel() and (t.min() < 0 or t.max() > most) for t, most in within):
+            raise RuntimeError("ctc_loss: a label or a length is out of range")
+        return original(log_probs, targets, input_lengths, target_lengths, *rest, **options)
+
+    with one_at_a_time:
+        torch.ctc_loss = checked
+        try:
+            yield
+        finally:
+            torch.ctc_loss = original
 
 
 def call(module: Any, args: tuple[Any, ...], *, seed: int = 0) -> tuple[torch.Tensor, ...]:

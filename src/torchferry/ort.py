@@ -47,7 +47,7 @@ def session(
 ) -> Any:
     """Return an in-process onnxruntime.InferenceSession on the CPU, silent on stderr.
 
-    `libraries` hold operators of custom domains. `data_folder` is where external weights lie, when that is not beside the file itself.
+    `libraries` hold operators of custom domains. `data_folder` is where external weights lie, when that is not beside the file.
     """
     import onnxruntime
 

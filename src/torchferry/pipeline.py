@@ -56,9 +56,9 @@ def heal(job: Job, allow: Safety | None = "safe") -> History:
     history = History(cases=(case,), best=case)
     if allow is None:
         return history
-    patience = max(PATIENCE, 4 * sum(step.seconds for step in case.steps))
-    repaired = _repaired(history, job, allow, time.perf_counter() + patience)
-    return repaired if repaired.best.ok else _narrowed(repaired, job, allow, time.perf_counter() + patience)
+    once = sum(step.seconds for step in case.steps)
+    repaired = _repaired(history, job, allow, time.perf_counter() + max(PATIENCE, 4 * once))
+    return repaired if repaired.best.ok else _narrowed(repaired, job, allow, time.perf_counter() + max(PATIENCE, 3 * once))
 
 
 def _repaired(history: History, job: Job, allow: Safety, until: float) -> History:

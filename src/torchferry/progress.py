@@ -51,7 +51,9 @@ def listening(listener: Listener | None) -> Iterator[None]:
 def warnings_logged() -> Iterator[None]:
     """Send what libraries warn of to the log for as long as the block runs: what matters to the user is in the result."""
 
-    def note(message: Any, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
+    def note(
+        message: Any, category: type[Warning], filename: str, lineno: int, file: Any = None, line: str | None = None
+    ) -> None:
         log.info("%s:%d: %s: %s", filename, lineno, category.__name__, message)
 
     with warnings.catch_warnings():

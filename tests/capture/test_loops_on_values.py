@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 import torch
 from bound import bound, captured
@@ -55,7 +58,7 @@ class Rows(nn.Module):
         out = torch.zeros_like(x)
         hit = (nn.functional.one_hot(route, 4).sum(0) > 0).nonzero()
         for row in hit:
-            row = row[0]
+            row = row[0]  # noqa: PLW2901
             if row == 3:
                 continue
             (place,) = torch.where(route == row)
@@ -104,8 +107,12 @@ def test_numbers_in_rows_pick_too_and_one_may_be_skipped(route: list[int]) -> No
         torch.testing.assert_close(made(x, torch.tensor(route))[0], model(x, torch.tensor(route)))
 
 
-def test_a_file_with_a_loop_on_a_value_is_verified_and_offers_a_patch() -> None:
+def test_a_file_with_a_loop_on_a_value_is_verified_and_offers_a_patch_that_applies(tmp_path: Path) -> None:
     result = torchferry.export(Counted().eval(), (torch.rand(2), torch.tensor(3)), check=False)
     assert result.ok
     assert [r.code for r in result.repairs] == ["CAP004"]
     assert "while_loop" in result.patch
+    (tmp_path / Path(__file__).name).write_text(Path(__file__).read_text())
+    (tmp_path / "fix.patch").write_text(result.patch)
+    subprocess.run(["git", "apply", "fix.patch"], cwd=tmp_path, check=True)
+    assert "torch._higher_order_ops.while_loop(going_" in (tmp_path / Path(__file__).name).read_text()

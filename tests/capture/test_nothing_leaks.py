@@ -6,25 +6,41 @@ import math
 import random
 import sys
 import threading
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from bound import bound, captured
 from torch import nn
+from torch._dynamo.eval_frame import TorchPatcher
+from torch._dynamo.variables.higher_order_ops import ScanHigherOrderVariable
 from torch.distributions import Distribution
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+import torchferry
 from torchferry.capture import patches
 
+TorchPatcher.patch()  # torch's own changes to itself, made once, when dynamo is first used
 
-def fingerprint() -> tuple[Any, ...]:
-    """Return the identity of everything that a patch may touch."""
-    owners = (math, np, np.random, random, torch, torch.onnx, torch.compiler, torch.jit, ShapeEnv)
-    tables = tuple(tuple(sorted((k, id(v)) for k, v in vars(o).items() if callable(v))) for o in owners)
-    here = tuple(sorted(k for k in vars(sys.modules[__name__]) if k in ("int", "float", "len", "max", "min")))
-    return (*tables, here, Distribution._validate_args, torch.is_grad_enabled())
+
+class Fingerprint:
+    """The identity of everything that a patch may touch; what torch loads or compiles later on is not in it."""
+
+    def __init__(self) -> None:
+        hops = (torch._higher_order_ops, sys.modules["torch._higher_order_ops.cond"], ScanHigherOrderVariable)
+        owners = (math, np, np.random, random, torch, torch.onnx, torch.compiler, torch.jit, ShapeEnv, *hops)
+        named = ((o, k, v) for o in owners for k, v in vars(o).items() if callable(v) and not k.startswith("__compiled_fn"))
+        self.table = {(o.__name__, k): id(v) for o, k, v in named}
+        self.here = sorted(k for k in vars(sys.modules[__name__]) if k in ("int", "float", "len", "max", "min"))
+        self.code = [id(c.forward.__code__) for c in (Fine, Failing, Branching, Stuck)]
+        self.flags = (Distribution._validate_args, torch.is_grad_enabled())
+
+    def __eq__(self, later: object) -> bool:
+        assert isinstance(later, Fingerprint)
+        same = all(later.table.get(key) == value for key, value in self.table.items())
+        return same and (self.here, self.code, self.flags) == (later.here, later.code, later.flags)
+
+    __hash__ = None
 
 
 class Fine(nn.Module):
@@ -37,27 +53,45 @@ class Failing(nn.Module):
         return x * len("x" * int(x.argmax()))
 
 
+class Branching(nn.Module):
+    """Its source is rewritten in memory for the capture."""
+
+    def forward(self, x):
+        if x.sum() > 0:
+            return x * 2
+        return x - 1
+
+
+class Stuck(nn.Module):
+    """A line of it can be rewritten, another cannot be captured."""
+
+    def forward(self, x):
+        if x.sum() > 0:
+            x = x * 2
+        return torch.tensor(np.sort(x.numpy()))
+
+
 class Interrupted(nn.Module):
     def forward(self, x):
         raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("model", [Fine(), Failing()])
+@pytest.mark.parametrize("model", [Fine(), Failing(), Branching(), Stuck()])
 def test_globals_are_as_before_after_success_and_failure(model: nn.Module) -> None:
-    before = fingerprint()
+    before = Fingerprint()
     captured(bound(model, (torch.rand(4),), {0: {0: "n"}}))
-    assert fingerprint() == before
+    assert before == Fingerprint()
 
 
 def test_globals_are_as_before_after_an_interruption() -> None:
-    before = fingerprint()
+    before = Fingerprint()
     with pytest.raises(KeyboardInterrupt):
         captured(bound(Interrupted(), (torch.rand(4),), {0: {0: "n"}}))
-    assert fingerprint() == before
+    assert before == Fingerprint()
 
 
 def test_captures_in_threads_take_turns() -> None:
-    before = fingerprint()
+    before = Fingerprint()
     steps = []
 
     def work() -> None:
@@ -69,7 +103,24 @@ def test_captures_in_threads_take_turns() -> None:
     for thread in threads:
         thread.join()
     assert all(step.value is not None for step in steps)
-    assert fingerprint() == before
+    assert before == Fingerprint()
+
+
+def test_exports_in_threads_leave_no_rewrite_and_no_patch_behind() -> None:
+    before = Fingerprint()
+    results = {}
+
+    def work(name: str, model: nn.Module) -> None:
+        results[name] = torchferry.export(model.eval(), (torch.rand(4),), check=False)
+
+    models = {"one": Branching(), "two": Branching(), "failing": Failing()}
+    threads = [threading.Thread(target=work, args=item) for item in models.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {name: result.ok for name, result in results.items()} == {"one": True, "two": True, "failing": False}
+    assert before == Fingerprint()
 
 
 def test_every_patch_lets_plain_numbers_through() -> None:

@@ -183,3 +183,70 @@ def positions_clamped_in_silence() -> Broken:
         )
 
     return Broken(build, [{"ids": np.zeros((1, 9), I64)}], names="table.weight")
+
+
+@broken
+def order_turned_by_constants() -> Broken:
+    """At another length the constants pick the wrong places, and nothing fails: no size may be freed here."""
+    made = model(
+        [node("Gather", ["x", "back"], ["y"], axis=1)],
+        [value("x", T.FLOAT, [2, 4])],
+        [value("y", T.FLOAT, [2, 4])],
+        [("back", np.array([3, 2, 1, 0]))],
+    )
+    return Broken(saved(made), [{"x": weights(2, 6)}], names="x")
+
+
+@broken
+def last_place_counted_from_the_front() -> Broken:
+    made = model(
+        [node("Gather", ["x", "last"], ["y"], axis=1)],
+        [value("x", T.FLOAT, [2, 4, 3])],
+        [value("y", T.FLOAT, [2, 3])],
+        [("last", np.array(3))],
+    )
+    return Broken(saved(made), [{"x": weights(2, 6, 3)}], names="x")
+
+
+@broken
+def pool_as_large_as_the_example() -> Broken:
+    made = model(
+        [node("AveragePool", ["x"], ["y"], kernel_shape=[4])], [value("x", T.FLOAT, [1, 2, 4])], [value("y", T.FLOAT, [1, 2, 1])]
+    )
+    return Broken(saved(made), [{"x": weights(1, 2, 6)}], names="x")
+
+
+@broken
+def batch_times_something_in_a_reshape() -> Broken:
+    nodes = [
+        node("Reshape", ["x", "s"], ["h"]),
+        node("ReduceSum", ["h", "a"], ["r"], keepdims=0),
+        node("Reshape", ["r", "t"], ["y"]),
+    ]
+    stored = [("s", np.array([6, 3])), ("a", np.array([1])), ("t", np.array([3, 2]))]
+    made = model(nodes, [value("x", T.FLOAT, [3, 6])], [value("y", T.FLOAT, [3, 2])], stored)
+    return Broken(saved(made), [{"x": weights(5, 6)}], lambda f: [f["x"].reshape(5, 2, 3).sum(2)])
+
+
+@broken
+def batch_in_the_sizes_of_a_resize() -> Broken:
+    how = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    made = model(
+        [node("Resize", ["x", "", "", "s"], ["y"], **how)],
+        [value("x", T.FLOAT, [1, 1, 2, 2])],
+        [value("y", T.FLOAT, [1, 1, 4, 4])],
+        [("s", np.array([1, 1, 4, 4]))],
+    )
+    return Broken(saved(made), [{"x": weights(3, 1, 2, 2)}], lambda f: [f["x"].repeat(2, 2).repeat(2, 3)])
+
+
+@broken
+def batch_on_the_second_axis() -> Broken:
+    make = lambda: torch.nn.GRU(3, 4, num_layers=2, bidirectional=True).eval()  # noqa: E731
+
+    def right(feed: dict[str, Any]) -> list[Any]:
+        torch.manual_seed(0)
+        with torch.no_grad():
+            return [v.numpy() for v in make()(torch.from_numpy(feed["x"]))]
+
+    return Broken(exported(make, 5, 2, 3, dynamo=False), [{"x": weights(5, 3, 3)}], right)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
+import io
+import lzma
 import os
+import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import erf
@@ -241,3 +245,92 @@ def dead_branch_on_a_fixed_size() -> Broken:
     ]
     made = model(nodes, [X], [value("y", T.FLOAT, ["N", 2])], [("one", np.array([1])), ("w", W)], opset=13)
     return Broken(saved(made), FED, times_w)
+
+
+@broken
+def packed_with_bzip2() -> Broken:
+    return Broken(lambda path: path.write_bytes(bz2.compress(linear().SerializeToString())), FED, times_w)
+
+
+@broken
+def packed_with_xz() -> Broken:
+    return Broken(lambda path: path.write_bytes(lzma.compress(linear().SerializeToString())), FED, times_w)
+
+
+@broken
+def alone_in_a_tar() -> Broken:
+    def build(path: Path) -> None:
+        data = linear().SerializeToString()
+        with tarfile.open(path, "w") as archive:
+            entry = tarfile.TarInfo("export/model.onnx")
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+
+    return Broken(build, FED, times_w)
+
+
+@broken
+def data_file_in_a_folder_below() -> Broken:
+    def build(path: Path) -> None:
+        with_data_file(path)
+        path.with_name("weights").mkdir()
+        path.with_name("model.onnx.data").rename(path.with_name("weights") / "model.onnx.data")
+
+    return Broken(build, FED, times_w)
+
+
+@broken
+def forms_of_two_opsets_at_once() -> Broken:
+    nodes = [
+        node("Unsqueeze", ["x"], ["u"], axes=[1]),
+        node("Clip", ["u"], ["c"], min=0.0, max=1.0),
+        node("Slice", ["c"], ["s"], starts=[0], ends=[3], axes=[2]),
+        node("Pad", ["s"], ["p"], pads=[0, 0, 1, 0, 0, 0], value=2.0),
+        node("ReduceMean", ["p", "a"], ["y"], keepdims=0),
+    ]
+    made = model(nodes, [X], [value("y", T.FLOAT, ["N", 1])], [("a", np.array([2]))])
+    return Broken(saved(made), FED, lambda f: [(np.clip(f["x"][:, :3], 0, 1).sum(1, keepdims=True) + 2) / 4])
+
+
+@broken
+def text_compared_under_an_old_opset() -> Broken:
+    made = model(
+        [node("Equal", ["a", "b"], ["y"])],
+        [value("a", T.STRING, ["N"]), value("b", T.STRING, ["N"])],
+        [value("y", T.BOOL, ["N"])],
+        opset=13,
+    )
+    fed = {"a": np.array(["x", "y"], object), "b": np.array(["x", "z"], object)}
+    return Broken(saved(made), [fed], lambda f: [np.array([True, False])])
+
+
+@broken
+def largest_of_integers() -> Broken:
+    pool = node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2], name="pool")
+    made = model([pool], [value("x", T.INT32, ["N", 1, 2, 2])], [value("y", T.INT32, ["N", 1, 1, 1])])
+    fed = {"x": np.array([[[[2**31 - 1, 2**31 - 2], [1, 2]]]], np.int32)}
+    return Broken(saved(made), [fed], lambda f: [np.array([[[[2**31 - 1]]]])])
+
+
+@broken
+def condition_that_is_a_number() -> Broken:
+    then = helper.make_graph([node("Neg", ["x"], ["t"])], "then", [], [value("t", T.FLOAT, ["N", 4])])
+    other = helper.make_graph([node("Identity", ["x"], ["e"])], "else", [], [value("e", T.FLOAT, ["N", 4])])
+    choice = node("If", ["c"], ["y"], then_branch=then, else_branch=other, name="choice")
+    made = model([choice], [X, value("c", T.FLOAT, [])], [value("y", T.FLOAT, ["N", 4])])
+    return Broken(saved(made), [{**FED[0], "c": np.array(1, F32)}], lambda f: [-f["x"]])
+
+
+@broken
+def sequence_fed_as_a_tuple_of_doubles() -> Broken:
+    made = model([node("ConcatFromSequence", ["s"], ["y"], axis=0)], [], [value("y", T.FLOAT, None)])
+    made.graph.input.append(helper.make_tensor_sequence_value_info("s", T.FLOAT, None))
+    fed = {"s": (np.ones((1, 2)), np.zeros((2, 2), F32))}
+    return Broken(saved(made), [fed], lambda f: [np.concatenate(f["s"])])
+
+
+@broken
+def input_declared_twice() -> Broken:
+    made = linear()
+    made.graph.input.append(made.graph.input[0])
+    return Broken(saved(made), FED, names="x")

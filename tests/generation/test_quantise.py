@@ -17,8 +17,8 @@ import torch
 from torchferry import ort
 from torchferry.certificate import KEY
 from torchferry.errors import UsageError
-from torchferry.runtime.generation import CausalLM
 from torchferry.runtime.columns import quantise_columns
+from torchferry.runtime.generation import CausalLM
 from torchferry.runtime.quantise import BLOCKS, cost, only_matmuls, quantise
 from torchferry.tasks import directory, export_directory, fewer_bits, prepare
 
@@ -137,7 +137,9 @@ def test_the_export_says_what_it_cost(
     record = json.loads((tmp_path / "out" / "torchferry.json").read_text())
     assert record["quantised"]["precision"] == "int8"
     assert 0.5 < record["quantised"]["same_token"] <= 1
-    assert any("int8 (a scale for each column): the likeliest next token" in note for note in made.history.best.step("verify").notes)
+    assert any(
+        "int8 (a scale for each column): the likeliest next token" in note for note in made.history.best.step("verify").notes
+    )
     assert CausalLM.from_pretrained(tmp_path / "out").generate(torch.tensor([[5, 6]]), max_new_tokens=4).shape[1] >= 3
 
 

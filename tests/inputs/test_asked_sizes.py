@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from torchferry.errors import UsageError
 from torchferry.inputs import bind
 from torchferry.records import Bound, Case, Job, Size
 
@@ -57,6 +58,37 @@ def test_a_dim_with_ends_is_a_range_that_was_asked_for() -> None:
     found = bound(Job(Masked(), ARGS, dynamic_shapes={"x": {1: Dim("t", min=3, max=9)}}))
     (dim,) = found.signature.dims
     assert (dim.name, dim.low, dim.high, dim.asked) == ("t", 3, 9, True)
+
+
+def test_a_dim_from_two_on_is_a_range_that_was_asked_for() -> None:
+    (dim,) = bound(Job(Masked(), ARGS, dynamic_shapes={"x": {1: Dim("t", min=2)}})).signature.dims
+    assert (dim.low, dim.asked) == (2, True)
+
+
+def test_a_number_that_is_asked_to_move_is_an_input() -> None:
+    class Shifted(torch.nn.Module):
+        def forward(self, x: torch.Tensor, n: int = 0) -> torch.Tensor:
+            return x + n
+
+    found = bound(Job(Shifted(), (torch.rand(2, 3),), {"n": 2}, dynamic_shapes={"x": {0: "rows"}, "n": Dim.DYNAMIC}))
+    assert [(s.name, s.dtype, s.shape) for s in found.signature.inputs] == [("x", "float32", ("rows", 3)), ("n", "int64", ())]
+    assert bound(Job(Shifted(), (torch.rand(2, 3),), {"n": 2})).signature.fixed == {"n": "2"}
+
+
+def test_two_names_for_sizes_that_must_be_equal_are_refused_in_dynamic_shapes_and_taken_in_dynamic_axes() -> None:
+    with pytest.raises(UsageError, match=r"`x\[1\]` \(t\) and `mask\[1\]` \(s\) must be equal in the model; give them one name"):
+        bind(Case(Job(Masked(), ARGS, dynamic_shapes={"x": {1: "t"}, "mask": {1: "s"}})))
+    assert shapes(Job(Masked(), ARGS, dynamic_axes={"x": {1: "t"}, "mask": {1: "s"}})) == [(2, "t", 4), (2, "t")]
+
+
+@pytest.mark.parametrize("span", ["all", 5, (1,), (1, 2, 3), ("1", 4), (4, 1), (-1, 3), (True, 3)])
+def test_what_is_no_range_is_refused_before_anything_is_run(span: Any) -> None:
+    class Never(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            raise AssertionError("called")
+
+    with pytest.raises(UsageError, match=r"ranges\['n'\] must be|the range of `n` is empty"):
+        bind(Case(Job(Never(), (torch.rand(2),), ranges={"n": span})))
 
 
 def test_nothing_moves_when_asked_so() -> None:

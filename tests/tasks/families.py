@@ -32,6 +32,21 @@ DECODERS: dict[str, dict[str, Any]] = {
     "falcon": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 64},
     "bloom": {"hidden_size": 32, "n_layer": 2, "n_head": 4},
     "mpt": {"d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": 64},
+    "gpt_bigcode": {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64},
+    "stablelm": LLAMA_LIKE,
+    "olmo": LLAMA_LIKE,
+    "cohere": LLAMA_LIKE,
+    "phi3": LLAMA_LIKE,
+    "starcoder2": {**LLAMA_LIKE, "sliding_window": 6},
+    "gemma2": {**LLAMA_LIKE, "head_dim": 8, "sliding_window": 6},
+    "mixtral": {**LLAMA_LIKE, "num_local_experts": 4, "num_experts_per_tok": 2},
+    "qwen2_moe": {**LLAMA_LIKE, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16,
+                  "shared_expert_intermediate_size": 16},
+    "codegen": {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "rotary_dim": 4},
+    "gptj": {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "rotary_dim": 4},
+    "xglm": {"d_model": 32, "ffn_dim": 48, "num_layers": 2, "attention_heads": 4, "max_position_embeddings": 64},
+    "biogpt": {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+               "max_position_embeddings": 64},
 }  # fmt: skip
 
 T5_LIKE = {
@@ -52,6 +67,11 @@ BART_LIKE = {
 ENCODER_DECODERS: dict[str, dict[str, Any]] = {
     "t5": T5_LIKE,
     "bart": BART_LIKE,
+    "pegasus": BART_LIKE,
+    "mbart": BART_LIKE,
+    "marian": BART_LIKE,
+    "m2m_100": BART_LIKE,
+    "mt5": T5_LIKE,
     "whisper": {**BART_LIKE, "num_mel_bins": 8, "max_source_positions": 20, "max_target_positions": 64},
 }
 

@@ -11,6 +11,7 @@ import transformers
 
 from torchferry.errors import UsageError
 from torchferry.tasks import cache, causal_lm, prepare, task_of
+from torchferry.tasks.experts import dense_experts
 
 
 class Louder(transformers.GPT2LMHeadModel):
@@ -127,6 +128,20 @@ def test_a_recurrent_state_is_refused_in_words() -> None:
     config = transformers.MambaConfig(vocab_size=50, hidden_size=16, num_hidden_layers=1, state_size=4)
     with pytest.raises(UsageError, match=r"no cache to put into a graph|recurrent state"):
         causal_lm.prepare(transformers.MambaForCausalLM(config).eval())
+
+
+def test_experts_are_dense_only_while_the_graph_is_made() -> None:
+    model = families.decoder("mixtral")
+    before = model.config._experts_implementation
+    ids = torch.tensor([[5, 6, 7]])
+    with torch.no_grad():
+        wanted = model(ids).logits
+        with dense_experts(model):
+            assert model.config._experts_implementation == "batched_mm"
+            assert torch.allclose(model(ids).logits, wanted, atol=1e-5)
+    assert model.config._experts_implementation == before
+    with dense_experts(families.decoder("gpt2")):
+        pass  # a model without experts is left alone
 
 
 def test_a_rebuilt_cache_knows_its_length_when_it_is_empty() -> None:

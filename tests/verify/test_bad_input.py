@@ -22,7 +22,7 @@ EXAMPLE = (torch.randn(2, 4), torch.randn(2, 4))
 
 
 def told(result: torchferry.Result) -> str:
-    return " ".join(f"{d.message} {d.help}" for d in result.diagnoses if d.severity == "error")
+    return " ".join(" ".join((d.message, d.help, *d.evidence)) for d in result.diagnoses if d.severity == "error")
 
 
 def test_a_file_with_other_inputs_is_told_by_their_names(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def exported(model: nn.Module, example: Mapping[str, Any], path: Path) -> bool:
                 warnings.simplefilter("ignore")
                 arguments = {"kwargs": dict(copy.deepcopy(example)), "dynamic_shapes": shapes, "verbose": False}
                 torch.onnx.export(copy.deepcopy(model), (), str(path), dynamo=True, **arguments)
-        except Exception:  # noqa: S112 - whatever keeps torch.onnx from making a file: the next, narrower one may do
+        except Exception:  # whatever keeps torch.onnx from making a file: the next, narrower one may do
             continue
         return True
     return False
@@ -171,6 +171,8 @@ def test_fifty_right_files_raise_no_alarm(tmp_path: Path, capsys: pytest.Capture
         with capsys.disabled():
             print(f"\n{name}: {'passed' if result.ok else alarmed[name]}, {len(result.trials)} trials", end="", flush=True)
     with capsys.disabled():
-        print(f"\n{len(passed)} right files passed, {len(alarmed)} false alarms; torch.onnx itself fails on {', '.join(left_out)}")
+        print(
+            f"\n{len(passed)} right files passed, {len(alarmed)} false alarms; torch.onnx itself fails on {', '.join(left_out)}"
+        )
     assert not alarmed
     assert len(passed) >= WANTED

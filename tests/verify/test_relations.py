@@ -11,8 +11,6 @@ from torch import nn
 
 from torchferry.verify.coupled import together
 
-LEAK = 1e-7  # of what lies under the padding: far below tolerance unless that is large
-
 
 class Pooled(nn.Module):
     """A mean over real tokens, to which padding may contribute a little."""
@@ -82,7 +80,7 @@ class MaskOfAnyBatch(nn.Module):
     """Eager puts up with a mask of one row, and with one of too many; nobody means that."""
 
     def forward(self, x, attention_mask):
-        rows = torch.arange(x.shape[0]).clamp(max=attention_mask.shape[0] - 1)
+        rows = torch.arange(x.shape[0]) if attention_mask.shape[0] > 1 else torch.zeros(x.shape[0], dtype=torch.int64)
         return (x * attention_mask[rows][..., None]).cumsum(1)
 
 

@@ -21,9 +21,9 @@ def bound(low: int = 1, high: int | None = None, step: int = 1) -> Bound:
 
 def test_the_example_comes_first_and_then_what_breaks_a_guard() -> None:
     made = list(plans(bound(), (Guard("length < 10"),), seed=0))
-    assert made[0].values == "example"
-    assert made[1].sizes["length"] >= 10
-    assert made[1].why == "length < 10"
+    assert [(p.values, p.level) for p in made[:2]] == [("example", "all"), ("example", "none")]
+    assert made[2].sizes["length"] >= 10
+    assert made[2].why == "length < 10"
 
 
 def test_the_same_seed_makes_the_same_trials() -> None:

@@ -129,6 +129,20 @@ def test_an_attribute_that_counts_calls_is_caught(tmp_path: Path) -> None:
     assert marked(result)
 
 
+class BatchOfOne(nn.Module):
+    def forward(self, x):
+        rows = int(x.shape[0])  # culprit
+        offset = torch.arange(rows)[:, None] * 100.0
+        return x + offset
+
+
+def test_a_file_made_for_a_batch_of_one_is_right_there_and_said_to_be(tmp_path: Path) -> None:
+    result = crossed(BatchOfOne(), (torch.randn(1, 4),), tmp_path, {"x": {0: "batch"}})
+    assert errors(result) == ["NUM002"]
+    assert "it is right at 1" in result.diagnoses[0].message
+    assert marked(result)
+
+
 def test_another_models_file_is_refused(tmp_path: Path) -> None:
     path = stock(nn.Linear(4, 4), (torch.randn(2, 4),), tmp_path / "a.onnx")
     assert errors(verdict(nn.Linear(4, 4), (torch.randn(2, 4),), path)) == ["NUM001"]

@@ -6,6 +6,7 @@ import inspect
 import itertools
 import math
 import re
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +17,12 @@ from torchferry import eager
 from torchferry.capture import guards, strategies
 from torchferry.capture.attempt import once
 from torchferry.capture.parameters import with_parameters
+from torchferry.deadline import TookTooLong
 from torchferry.guards import holds, symbols
 from torchferry.records import Bound, Dim
 
 MOST_PIECES = 8  # a program that needs more is a loop written out, and wants another repair
+PATIENCE = 60.0  # seconds for all pieces together, or four times as long as the first took
 QUICK = 10_000  # the product of sizes up to which a model is tried on the spot, so that no trial takes seconds
 
 
@@ -42,8 +45,12 @@ def joined(module: Any, bound: Bound, texts: tuple[str, ...]) -> Any:
     """Return one program that is right on every side of the guards in `texts`."""
     strategy = strategies.ordered()[0]
     names = sorted(frozenset().union(*map(symbols, texts)))
+    began = time.perf_counter()
     pieces = [Piece(texts, once(strategy, module, bound.args, bound.dynamic_shapes))]
+    until = began + max(PATIENCE, 4 * (time.perf_counter() - began))
     while (sizes := _uncovered(pieces, bound, names)) is not None:
+        if time.perf_counter() > until:
+            raise TookTooLong(f"{len(pieces)} captures took {time.perf_counter() - began:.0f} s, and more would be needed")
         if len(pieces) == MOST_PIECES:
             raise TooManyPieces(_too_many(sizes))
         program = once(strategy, eager.fresh(bound.module), bound.vary(sizes, "random", 0), bound.dynamic_shapes)
@@ -57,8 +64,8 @@ def joined(module: Any, bound: Bound, texts: tuple[str, ...]) -> Any:
 def _too_many(sizes: dict[str, int]) -> str:
     told = ", ".join(f"{name}={size}" for name, size in sizes.items())
     return (
-        f"after {MOST_PIECES} captures, sizes such as {told} are still not covered: the code is another for every size, as that of"
-        " a loop is; `torch._higher_order_ops.scan`, `torch.vmap` or one operation on the whole tensor is the same for all"
+        f"after {MOST_PIECES} captures, sizes such as {told} are still not covered: the code is another for every size, as"
+        " that of a loop is; `torch._higher_order_ops.scan`, `torch.vmap` or one operation on the whole tensor would do"
     )
 
 

@@ -94,8 +94,11 @@ def _shown(search: Search, trial: Tracer, found: Plan) -> bool:
     old, new = trial.values(search.example), trial.values(search.feed)
     if isinstance(old, Fault) or isinstance(new, Fault):
         return False
+    old, new = {**search.example, **old}, {**search.feed, **new}
+    if witness.taken_whole(trial.model, old, new):
+        return False
     batch = all(axis == 0 for _, axis, _, _ in moved)
-    if not batch and not witness.needed(trial.model, found.rewrites, {**search.example, **old}, {**search.feed, **new}):
+    if not batch and not witness.needed(trial.model, found.rewrites, old, new):
         return True
     return witness.shown(witness.Shown(search.tracer, trial.model, search.example, search.before, search.feed, moved))
 
@@ -135,17 +138,22 @@ def _next(tracer: Tracer, example: Feed, feed: Feed, failing: str | None, done: 
         return []
     old, new = {**_stored(tracer.model), **example, **small}, {**_stored(tracer.model), **feed, **large}
     sizes = _moved_inputs(example, feed)
-    seen = {(r["node"], r["do"], r.get("value")) for r in done}
+    seen = {_which(r) for r in done}
     order = graph.ordered(tracer.model.graph)
     for node in order:
         found = _examine(tracer.model, node, (old, new), sizes, graph.label(node) == failing)
-        if fresh := [r for r in found if (r["node"], r["do"], r.get("value")) not in seen]:
+        if fresh := [r for r in found if _which(r) not in seen]:
             # layers are alike: what was right for one is likely right for the next
             return sorted(fresh, key=lambda r: r.get("sizes") not in [d.get("sizes") for d in done])
         if graph.label(node) == failing:
             break
     cut = [r for n in order for r in _cut_at_example(tracer.model, n, old, new)] if failing is not None else []
-    return [r for r in cut if (r["node"], r["do"], r.get("value")) not in seen][:1]
+    return [r for r in cut if _which(r) not in seen][:1]
+
+
+def _which(rewrite: dict[str, Any]) -> tuple[str, ...]:
+    """Return what a rewrite is about: a node's sizes are rewritten once, its constants each once."""
+    return rewrite["node"], rewrite["do"], "" if rewrite["do"] == "new-shape" else str(rewrite.get("value"))
 
 
 def _cut_at_example(model: onnx.ModelProto, node: onnx.NodeProto, old: Values, new: Values) -> list[dict[str, Any]]:

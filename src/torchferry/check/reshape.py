@@ -44,13 +44,15 @@ def new_targets(node: onnx.NodeProto, target: np.ndarray, shapes: tuple[Shape, S
         return []
     turn = Turn(old, new, at_old, moved, node.input[0])
     found: list[list[Any]] = []
-    for left_in, left_out in ((False, False), (False, True), (True, False), (True, True)):
-        for choice in range(MOST_READINGS):
+    likely: list[list[Any]] = []
+    for choice in range(MOST_READINGS):
+        for left_in, left_out in ((False, False), (False, True), (True, False), (True, True)):
             sizes = _by_groups(turn, left_in, left_out, choice)
             if sizes is not None and sizes not in found:
                 found.append(sizes)
+        likely = likely or list(found)
     done = _resolved(wanted, new, zero_is_copy)
-    if any([_at(s, turn) for s in sizes] == done for sizes in found):
+    if any([_at(s, turn) for s in sizes] == done for sizes in likely):
         return []  # the constant does the right thing at both sizes
     found.sort(key=lambda sizes: _likelihood(sizes, turn), reverse=True)
     return [_shortest(sizes, turn) for sizes in found]

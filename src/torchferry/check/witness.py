@@ -44,7 +44,7 @@ class Shown:
 
 def shown(at: Shown) -> bool:
     """Say whether the relations show the mended model to be right at the sizes that moved, each by itself."""
-    if not at.moved or any(m[2] == 0 for m in at.moved):  # nothing to go by: an example without elements says nothing
+    if any(0 in m[2:] for m in at.moved):  # where there are no elements there is nothing to compare
         return True
     pairs = list(dict.fromkeys((a, b) for _, _, a, b in at.moved))
     groups = [[m for m in at.moved if m[2:] == pair] for pair in pairs]
@@ -156,14 +156,17 @@ def _prefixed(at: Shown, own: Moved, mask: bool) -> list[tuple[bool, bool]]:
     answers = [at.tracer.run(m, f) for m, f in zip(models, (short, long), strict=True)]
     if any(isinstance(a, Fault) for a in answers):
         return []
-    return [_part_of(a, b) for a, b in zip(*answers, strict=True)]
+    return [_part_of(a, b, sorted(own[0][2:])) for a, b in zip(*answers, strict=True)]
 
 
-def _part_of(short: Any, long: Any) -> tuple[bool, bool]:
+def _part_of(short: Any, long: Any, sizes: list[int]) -> tuple[bool, bool]:
+    """Whether the one is the other's beginning, and grew as the inputs did: by the same factor, or by as much."""
     axes = _moved_axes(short, long)
+    grew = [(short.shape[i], long.shape[i]) for i in axes or ()]
     for axis in axes or ():
         long = _cut(long, axis, short.shape[axis])
-    return axes is not None and _close(short, long), bool(axes)
+    alike = all(b * sizes[0] == a * sizes[1] or b - a == sizes[1] - sizes[0] for a, b in grew)
+    return axes is not None and alike and _close(short, long), bool(axes)
 
 
 def _cut(array: np.ndarray, axis: int, size: int) -> np.ndarray:
@@ -215,8 +218,18 @@ def _picks(node: onnx.NodeProto, fixed: dict[str, np.ndarray], old: Values, new:
     if node.op_type == "Pad":
         pads = np.asarray(values.get("pads", fixed.get(node.input[1] if len(node.input) > 1 else "", ()))).reshape(-1)
         return len(pads) == 2 * a.ndim and any(pads[i] != pads[i + a.ndim] for i in moved)
-    if node.op_type in ("AveragePool", "MaxPool", "LpPool"):
-        return any(i >= 2 and values["kernel_shape"][i - 2] == a.shape[i] for i in moved)
+    return False
+
+
+def taken_whole(model: onnx.ModelProto, old: Values, new: Values) -> bool:
+    """Say whether a window takes in all of an axis that moved: it was meant to, or just happened to; nothing can tell."""
+    for node in model.graph.node:
+        a, b = (v.get(node.input[0]) if node.input else None for v in (old, new))
+        kernel = graph.attributes(node).get("kernel_shape", ()) if "Pool" in node.op_type else ()
+        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.ndim == b.ndim == len(kernel) + 2:
+            windows = zip(kernel, a.shape[2:], b.shape[2:], strict=True)
+            if any(size == was != now for size, was, now in windows):
+                return True
     return False
 
 

@@ -39,7 +39,7 @@ Model = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="package.module:name or file.py:name, where name is a function that returns (model, args), the example call included; "
+        help="package.module:name or file.py:name, where name is a function that returns (model, args), with the example call; "
         "or program.pt2, or hf:DIRECTORY",
     ),
 ]

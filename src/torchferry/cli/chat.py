@@ -9,7 +9,7 @@ ASK, ANSWER = "you: ", "model: "
 
 
 def run(directory: Path, *, max_new_tokens: int = 60, sample: bool = True, seed: int | None = None, threads: int = 0) -> int:
-    """Answer each line of stdin on stdout until it ends (Ctrl-D), and return the exit code."""
+    """Answer each line of stdin on stdout until it ends (Ctrl-D), and return the exit code. Ctrl-C stops an answer."""
     import torch
 
     from torchferry.errors import FeedError
@@ -32,6 +32,10 @@ def run(directory: Path, *, max_new_tokens: int = 60, sample: bool = True, seed:
         except FeedError as error:  # too long for the model: the conversation itself can go on
             chat.turns.pop()
             print(error, file=sys.stderr)
+        except KeyboardInterrupt:  # Ctrl-C stops the answer, which is forgotten with its question; at the prompt it ends the chat
+            if not at_terminal:
+                raise
+            chat.turns.pop()
         _show("\n")
     return 0
 

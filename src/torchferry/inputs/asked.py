@@ -194,7 +194,7 @@ def _ask(dim: Any, place: str, size: int) -> Ask | None:
             raise UsageError(f"dynamic_shapes says that `{place}` is {dim}, but the example has {size}")
         return None
     if isinstance(dim, str):
-        return Ask(expression(dim))
+        return Ask(expression(dim), exact=True)
     hint = getattr(getattr(dim, "type", None), "name", None) or getattr(dim, "name", "")
     if hint in ("AUTO", "DYNAMIC"):
         return Ask(None)
@@ -207,7 +207,7 @@ def _ask(dim: Any, place: str, size: int) -> Ask | None:
     if (low is not None and size < low) or (high is not None and size > high):
         span = f"{low or 0}..{'' if high is None else high}"
         raise UsageError(f"the example has {size} at `{place}`, outside of `{name}` ({span})")
-    return Ask(expression(name), low, high)
+    return Ask(expression(name), low, high, exact=True)
 
 
 def _bounds(dim: Any) -> tuple[int | None, int | None]:

@@ -45,6 +45,7 @@ class Called:
 def bind(case: Case) -> Step:
     """Return the model as a plain function of tensors, or what its own example raised."""
     job = case.job
+    _check_ranges(job.ranges)
     called = _called(job, find(job.model))
     if isinstance(called, Step):
         return called
@@ -169,6 +170,16 @@ def _asked(job: Job, called: Called) -> asking.Asked:
     return asking.Asked()
 
 
+def _check_ranges(ranges: Mapping[str, Any]) -> None:
+    """Refuse what is no range before anything is run."""
+    for name, span in ranges.items():
+        ends = list(span) if isinstance(span, tuple | list) else []
+        if len(ends) != 2 or type(ends[0]) is not int or not (ends[1] is None or type(ends[1]) is int):
+            raise UsageError(f"ranges['{name}'] must be (low, high), with None for no upper end; got {span!r}")
+        if ends[0] < 0 or (ends[1] is not None and ends[0] > ends[1]):
+            raise UsageError(f"the range of `{name}` is empty: {ends[0]}..{'' if ends[1] is None else ends[1]}")
+
+
 def _with_ranges(
     ranges: Mapping[str, tuple[int, int | None]], found: Found, example: list[tuple[int, ...]]
 ) -> tuple[tuple[Dim, ...], tuple[Finding, ...]]:
@@ -179,8 +190,6 @@ def _with_ranges(
         if name not in known:
             there = f"; there are {', '.join(known)}" if known else ": no size moves"
             raise UsageError(f"ranges names `{name}`, which is no dimension that moves{did_you_mean(name, known)}{there}")
-        if high is not None and low > high:
-            raise UsageError(f"the range of `{name}` is empty: {low}..{high}")
         for shape, sizes in zip(found.shapes, example, strict=True):
             for size, number in zip(shape, sizes, strict=True):
                 if size == name and (number < low or (high is not None and number > high)):

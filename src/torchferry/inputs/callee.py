@@ -66,7 +66,7 @@ def _materialised(module: torch.nn.Module | None) -> None:
     if lazy:
         path, part = lazy[0]
         raise UsageError(
-            f"`{path or type(part).__name__}` ({type(part).__name__}) has no weights yet: a lazy module makes them at its first call. "
+            f"`{path or type(part).__name__}` ({type(part).__name__}) has no weights yet: a lazy module makes them when called. "
             "Call the model once, then export it: model(*args)"
         )
 

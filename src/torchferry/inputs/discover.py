@@ -32,6 +32,7 @@ class Ask:
     name: str | None = None
     low: int | None = None
     high: int | None = None
+    exact: bool = False  # the name was given to one size on purpose: another name for the same size is a contradiction
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ def discover(
         tie_batches(prober, ties)
         if asked is not None:
             _same_name_same_size(ties, asked, names, example)
+            _one_name_each(ties, asked, names)
             _only_asked(ties, {**asked, **dict.fromkeys(must, Ask())}, example)
     wanted = {axis: ask.name for axis, ask in (asked or {}).items() if ask.name}
     ranks = [len(s) for s in example]
@@ -234,6 +236,20 @@ def _same_name_same_size(ties: Ties, asked: Mapping[Axis, Ask], names: Sequence[
                     ties.sizes[where] = re.sub(rf"\b{two}\b", one, size)
             ties.base = moved(ties.base, {a: ties.roots[one] for a, s in ties.sizes.items() if s == one})
             del ties.roots[two]
+
+
+def _one_name_each(ties: Ties, asked: Mapping[Axis, Ask], names: Sequence[str]) -> None:
+    """Refuse two names for sizes that the model makes equal."""
+    first: dict[Size, tuple[Axis, str]] = {}
+    for (i, a), ask in asked.items():
+        size = ties.sizes.get((i, a))
+        if not ask.exact or not ask.name or size not in ties.roots:
+            continue
+        (j, b), name = first.setdefault(size, ((i, a), ask.name))
+        if name != ask.name:
+            raise UsageError(
+                f"`{names[j]}[{b}]` ({name}) and `{names[i]}[{a}]` ({ask.name}) must be equal in the model; give them one name"
+            )
 
 
 def _only_asked(ties: Ties, asked: Mapping[Axis, Ask], example: Shapes) -> None:

@@ -10,11 +10,19 @@ from torchferry.records import SAFETY_ORDER, Case, Diagnosis, History, Repair, S
 
 def next_repair(history: History, allow: Safety) -> tuple[Diagnosis, Repair] | None:
     """Return a diagnosis and a repair for it that is allowed and was not tried on this job, or None."""
+    slow = {case.job.edits[-1].name for case in history.cases if case.job.edits and _took_too_long(case)}
     for diagnosis, repair in offers(history.best):
+        if repair.edit.name in slow and repair.edit.name == "piecewise":  # the other guards of such a model are no quicker
+            continue
         allowed = SAFETY_ORDER.index(repair.safety) <= SAFETY_ORDER.index(allow)
         if allowed and repair not in history.tried and repair.edit not in history.best.job.edits:
             return diagnosis, repair
     return None
+
+
+def _took_too_long(case: Case) -> bool:
+    fault = case.fault("capture")
+    return fault is not None and any(link.type_name == "TookTooLong" for link in fault.chain())
 
 
 def offers(case: Case) -> Iterator[tuple[Diagnosis, Repair]]:

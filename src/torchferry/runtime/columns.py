@@ -76,7 +76,9 @@ def _look_up(graph: ir.Graph, node: ir.Node, weights: ir.Value, scales: ir.Value
     last = ir.node("Transpose", columns.outputs, {"perm": [*range(1, rank + 1), 0]}, name=f"{node.outputs[0].name}_rows")
     real = ir.node("Cast", last.outputs, {"to": ir.DataType.FLOAT}, name=f"{node.outputs[0].name}_real")
     scale = ir.node("Gather", [scales, ids], {"axis": 0}, name=f"{node.outputs[0].name}_scale")
-    wide = ir.node("Unsqueeze", [scale.outputs[0], _constant(graph, "int8.last_axis", np.array([-1]))], name=f"{node.outputs[0].name}_wide")
+    wide = ir.node(
+        "Unsqueeze", [scale.outputs[0], _constant(graph, "int8.last_axis", np.array([-1]))], name=f"{node.outputs[0].name}_wide"
+    )
     scaled = ir.node("Mul", [real.outputs[0], wide.outputs[0]], name=f"{node.outputs[0].name}_scaled")
     made = [columns, last, real, scale, wide, scaled]
     for index, value in enumerate(v for n in made[:-1] for v in n.outputs):

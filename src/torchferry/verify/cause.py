@@ -11,6 +11,7 @@ from torchferry.records import Location
 from torchferry.verify import source
 from torchferry.verify.arrays import Array, array, is_float, wide
 from torchferry.verify.judge import Bench, Judged
+from torchferry.verify.sides import Call
 from torchferry.verify.tape import Note, Tape
 
 NEXT_TO_NOTHING = 1e-4  # relative; what an op with a constant changes, if an optimiser may have taken it for nothing
@@ -52,13 +53,18 @@ class Scene:
 
     @property
     def at_the_example(self) -> bool:
-        """Whether the example itself fails."""
-        return self.failing.args is self.bench.sides.bound.args
+        """Whether the example itself fails, and nothing plain agrees."""
+        return self.bench.home is None and self.failing.args is self.bench.sides.bound.args
+
+    @property
+    def reference(self) -> Call:
+        """A call for which the file is right: the example, as far as that goes."""
+        return self.bench.home.args if self.bench.home is not None else self.bench.sides.bound.args
 
     @property
     def resized(self) -> bool:
         """Whether the trial has other sizes than the example."""
-        return any(self.failing.trial.sizes.get(n) != size for n, size in self.bench.sizes.items())
+        return any(self.failing.trial.sizes.get(n) != size for n, size in self.bench.right_sizes.items())
 
     def culprit(self, place: Location) -> Culprit:
         """Return the culprit at a place: the line where a number came from that was fixed at export, if one was."""
@@ -93,9 +99,16 @@ def _settled(scene: Scene, n: int, matched: int | None, node: str | None) -> Cul
         matched_line = before.line if before.file == place.file and before.line else 0
         if (test := source.export_only(place.file, place.line, matched_line)) is not None:
             return Culprit(replace(place, line=test), "export-only")
-    if _next_to_nothing(scene, n):
+    if not scene.resized and _next_to_nothing(scene, n):
         return Culprit(place, "constant-dropped")
-    return scene.culprit(place)
+    found = scene.culprit(place)
+    return replace(found, cause="precision") if found.cause == "op-semantics" and _overflowed(notes[n]) else found
+
+
+def _overflowed(note: Note) -> bool:
+    """Return whether torch ran out of half precision's range."""
+    half = {"float16", "bfloat16"} & set(note.dtypes)
+    return bool(half) and any(is_float(v) and not np.isfinite(wide(v)).all() for v in note.values)
 
 
 def _next_to_nothing(scene: Scene, n: int) -> bool:
@@ -105,7 +118,7 @@ def _next_to_nothing(scene: Scene, n: int) -> bool:
     if note.location.op not in WITH_A_CONSTANT or not note.values:
         return False
     given = [v for earlier in tape.notes[max(0, n - 3) : n] for v in earlier.values]
-    given += [array(a) for a in scene.bench.sides.bound.args]
+    given += [array(a) for a in scene.reference]
     return any(_nearly(note.values[0], v) for v in given)
 
 

@@ -25,6 +25,7 @@ SEEDS = 3  # more trials at sizes that are under suspicion
 def findings(case: Case, bench: Bench, judged: Sequence[Judged], habits: Character, tape: Tape) -> tuple[Finding, ...]:
     """Return what the trials showed, and how the model behaves when called again."""
     found = [*behaviour(bench, habits, tape)]
+    bench = replace(bench, home=_home(judged, bench))
     wrong = [j for j in judged if j.trial.outcome in ("differ", "file-refused")]
     for failing in _one_of_each(wrong, bench):
         found.append(_culprit(case, bench, failing, judged, tape))
@@ -38,11 +39,26 @@ def findings(case: Case, bench: Bench, judged: Sequence[Judged], habits: Charact
     return tuple(found)
 
 
+def _home(judged: Sequence[Judged], bench: Bench) -> Judged | None:
+    """Return a plain trial with a batch of one that agrees, where none at the example's sizes does.
+
+    An example with a batch of one is widened before it is bound, so the file may have been made for another size than ours.
+    Other sizes of one do not count: at them much looks right that is not (a resized picture of one pixel).
+    """
+    ordinary = [j for j in judged if misnamed.plain(j) and j.plan.level == "all"]
+    if any(j.trial.outcome != "differ" for j in ordinary if dict(j.trial.sizes) == bench.sizes):
+        return None
+    inner = {s for spec in bench.sides.bound.signature.inputs for s in spec.shape[1:]}
+    moved = ({n: s for n, s in j.plan.sizes.items() if s != bench.sizes[n]} for j in ordinary)
+    ones = [j for j, sizes in zip(ordinary, moved, strict=True) if set(sizes.values()) == {1} and not inner & set(sizes)]
+    return next((j for j in ones if j.trial.outcome == "agree"), None)
+
+
 def _one_of_each(wrong: Sequence[Judged], bench: Bench) -> list[Judged]:
     """Return the simplest failing trial of each class: at the example's own sizes, and at others."""
     classes: dict[str, list[Judged]] = {}
     for failing in wrong:
-        resized = any(failing.trial.sizes.get(n) != s for n, s in bench.sizes.items())
+        resized = any(failing.trial.sizes.get(n) != s for n, s in bench.right_sizes.items())
         classes.setdefault("sizes" if resized else "values", []).append(failing)
     if "values" in classes and any(j.trial.values in ("example", "random", "given") for j in classes["values"]):
         classes.pop("sizes", None)  # wrong already without another size
@@ -107,8 +123,9 @@ def facts_of(judged: Judged, bench: Bench) -> dict[str, Any]:
     return {
         "trial": judged.trial.name,
         "sizes": sizes,
-        "example": dict(bench.sizes),
-        "resized": {n: s for n, s in sizes.items() if bench.sizes.get(n) != s},
+        "example": dict(bench.right_sizes),
+        "made_for": "the example has" if bench.home is None else "it is right at",
+        "resized": {n: s for n, s in sizes.items() if bench.right_sizes.get(n) != s},
         "values": judged.trial.values,
         "output": worst.output if worst else "",
         "what": worst.what if worst else "",

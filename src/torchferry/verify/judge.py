@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
@@ -49,6 +49,12 @@ class Bench:
     nature: Nature
     sizes: dict[str, int] = field(default_factory=dict)  # of the example
     links: Links = field(default_factory=dict)  # sizes that a file from elsewhere names apart and that belong together
+    home: Judged | None = None  # a plain trial in which the file is right, where the example is not one
+
+    @property
+    def right_sizes(self) -> Mapping[str, int]:
+        """The sizes that the file is right at: those of the example, as far as that goes."""
+        return self.home.trial.sizes if self.home is not None else self.sizes
 
 
 def judge(bench: Bench, plan: Plan, args: Call) -> Judged:

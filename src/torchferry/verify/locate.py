@@ -29,8 +29,9 @@ def locate(bench: Bench, failing: Judged, conditions: Sequence[Guard]) -> Culpri
     if (broken := _broken_guard(failing, conditions)) is not None:
         return Culprit(broken.location or Location(), "guard", broken.text)
     bound = bench.sides.bound
-    right = record(eager.fresh(bound.module), bound.args, keep=True, prefix=bound.prefix)
-    itself = failing.args is bound.args
+    known = bench.home.args if bench.home is not None else bound.args
+    right = record(eager.fresh(bound.module), known, keep=True, prefix=bound.prefix)
+    itself = failing.args is known
     wrong = right if itself else record(eager.fresh(bound.module), failing.args, keep=True, prefix=bound.prefix)
     scene = Scene(bench, failing, right, wrong)
     with opened(bench.sides) as inside:
@@ -50,7 +51,7 @@ def _differing(scene: Scene, inside: Inside) -> Culprit | None:
     after = Index(here)
     if scene.at_the_example:
         return _after_the_last_match(scene, inside, after)
-    there = inside.values(scene.bench.sides.bound.args)
+    there = inside.values(scene.reference)
     if isinstance(there, Fault):
         return _by_flow(scene)
     before, parting, matched = Index(there), _parting(scene.right, scene.wrong), None
@@ -105,7 +106,7 @@ def _refused(scene: Scene, inside: Inside) -> Culprit | None:
         return None
     place = place_of_node(node, sides.file.provenance)
     if place.line is None:
-        there = inside.values(sides.bound.args)
+        there = inside.values(scene.reference)
         place = place if isinstance(there, Fault) else _by_value(node.output[0], there, scene.right) or place
     return scene.culprit(replace(place, onnx_node=node.name))
 

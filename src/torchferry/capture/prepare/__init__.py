@@ -12,7 +12,19 @@ from typing import Any
 
 from torch import nn
 
-from torchferry.capture.prepare import aliases, baked, dense, encoder, flex, gradients, precision, quantised, recurrent, script
+from torchferry.capture.prepare import (
+    aliases,
+    baked,
+    dense,
+    encoder,
+    flex,
+    gradients,
+    maps,
+    precision,
+    quantised,
+    recurrent,
+    script,
+)
 from torchferry.capture.prepare.survey import survey
 from torchferry.capture.prepare.tree import own
 from torchferry.records import Edit, Facts
@@ -53,6 +65,8 @@ def revise(program: Any, edits: Iterable[Edit]) -> Any:
 
     FlexAttention is always written out, as there is nothing else to translate it to, and bodies give back tensors of their own.
     """
+    if maps.is_used(program):
+        program = maps.revise(program)
     if aliases.is_needed(program):
         program = aliases.revise(program)
     if flex.is_used(program):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue.numerics.wording import diagnosis, output
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job
+from torchferry.records import Case, Diagnosis, Edit, Job, Repair
 
 
 class FileComputesSomethingElse(Rule):
@@ -20,7 +20,9 @@ class FileComputesSomethingElse(Rule):
 
     ## Do instead
     Export with `torchferry.export`, which translates the known differences rightly; or write the operation named in another
-    way that means the same. `--reproducer DIR` writes the failing input and a script that shows it in a few lines.
+    way that means the same. `--reproducer DIR` writes the part of the file that is wrong, its inputs, and a script
+    that shows it in a few lines.
+    In an export of torchferry's own the exporter's optimiser is then left off, in case one of its rewrites is to blame.
     """
 
     code, stage, severity, since = "NUM001", "verify", "error", "0.1"
@@ -39,6 +41,12 @@ class FileComputesSomethingElse(Rule):
                 f"{output(facts)} is not the model's {told}{place}: {facts['words']}",
                 "export with `torchferry.export`, or write this operation in another way that means the same",
             )
+
+    def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
+        off = Edit("translate", "optimiser-off")
+        translated = any(f.facts.get("stage") == "translation" for f in case.findings("output-differs"))
+        if case.job.onnx is None and translated and off not in case.job.edits:
+            yield Repair(self.code, "leave the exporter's optimiser off", off)
 
 
 def bad() -> Job:

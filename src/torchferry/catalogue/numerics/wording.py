@@ -47,7 +47,8 @@ def sizes(facts: Facts) -> str:
     """Return the sizes that are unlike the example's: `length` = 9 (the example has 8)."""
     moved = facts.get("resized") or {}
     example = facts.get("example") or {}
-    return ", ".join(f"`{n}` = {s} (the example has {example.get(n, '?')})" for n, s in moved.items())
+    told = facts.get("made_for", "the example has")
+    return ", ".join(f"`{n}` = {s} ({told} {example.get(n, '?')})" for n, s in moved.items())
 
 
 def output(facts: Facts) -> str:

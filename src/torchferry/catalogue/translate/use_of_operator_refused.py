@@ -33,22 +33,24 @@ class UseOfOperatorRefused(Rule):
 
 
 def bad() -> Job:
-    """Runs of equal numbers, of a dtype that the translation does not take."""
+    """Complex numbers padded with something else than zero."""
     import torch
 
-    class Runs(torch.nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.unique_consecutive(x)
+    class Wave(torch.nn.Module):
+        def forward(self, real: torch.Tensor, imaginary: torch.Tensor) -> torch.Tensor:
+            wave = torch.complex(real, imaginary)
+            return torch.nn.functional.pad(wave, (1, 1), value=1.0).abs()
 
-    return Job(Runs().eval(), (torch.tensor([1, 1, 2, 3, 3], dtype=torch.int16),))
+    return Job(Wave().eval(), (torch.rand(2, 8), torch.rand(2, 8)))
 
 
 def good() -> Job:
-    """The same numbers in a dtype that it takes."""
+    """The two parts padded by themselves."""
     import torch
 
-    class Runs(torch.nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.unique_consecutive(x)
+    class Wave(torch.nn.Module):
+        def forward(self, real: torch.Tensor, imaginary: torch.Tensor) -> torch.Tensor:
+            real = torch.nn.functional.pad(real, (1, 1), value=1.0)
+            return torch.complex(real, torch.nn.functional.pad(imaginary, (1, 1))).abs()
 
-    return Job(Runs().eval(), (torch.tensor([1, 1, 2, 3, 3]),))
+    return Job(Wave().eval(), (torch.rand(2, 8), torch.rand(2, 8)))

@@ -144,6 +144,9 @@ def _constant(model: onnx.ModelProto, place: graph.Place, rewrite: Mapping[str, 
 
 
 def _filled(weaver: Weaver, rewrite: Mapping[str, Any]) -> str:
+    if all(isinstance(s, int) for s in rewrite["sizes"]):
+        dtype = dtypes.of_text(f"tensor({rewrite['type']})")
+        return weaver.const(np.full(list(rewrite["sizes"]), _plain(rewrite["fill"]), dtype), dtype)
     return weaver.op("Expand", [_number(weaver, rewrite, rewrite["fill"]), _shape(weaver, list(rewrite["sizes"]))])
 
 
@@ -188,8 +191,12 @@ def _triangle(weaver: Weaver, rewrite: Mapping[str, Any]) -> str:
 
 
 def _number(weaver: Weaver, rewrite: Mapping[str, Any], value: float) -> str:
-    number = {"inf": np.inf, "-inf": -np.inf, "nan": np.nan}.get(str(value), value)
-    return weaver.const(number, dtypes.of_text(f"tensor({rewrite['type']})"))
+    return weaver.const(_plain(value), dtypes.of_text(f"tensor({rewrite['type']})"))
+
+
+def _plain(value: Any) -> Any:
+    """Return a number that was written as JSON can hold it."""
+    return {"inf": np.inf, "-inf": -np.inf, "nan": np.nan}.get(str(value), value)
 
 
 PATTERNS: dict[str, Callable[[Weaver, Mapping[str, Any]], str]] = {

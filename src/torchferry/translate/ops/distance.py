@@ -57,7 +57,9 @@ def hypot(self: Tensor, other: Tensor) -> Tensor:
     return torch.where(a.isinf() | b.isinf(), torch.inf, result)
 
 
-def vector_norm(self: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+def vector_norm(
+    self: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> Tensor:
     """Return the norm of a single number; NotImplemented for a tensor with axes."""
     if self.dim() > 0 or self.is_complex():
         return NotImplemented

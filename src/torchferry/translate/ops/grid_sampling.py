@@ -1,4 +1,4 @@
-"""Sampling of volumes at the points of a grid: ONNX's GridSample has it from opset 20 on only, and onnxruntime for images only."""
+"""Sampling of volumes at the points of a grid: ONNX's GridSample has it from opset 20 on only, onnxruntime for images only."""
 
 from __future__ import annotations
 

@@ -29,11 +29,17 @@ def cross_entropy(
         classes = self.shape[axis]
         target = target * (1 - label_smoothing) + label_smoothing / classes if label_smoothing else target
         loss = -(weighted * target).sum(axis)
-        return loss.sum() / torch.scalar_tensor(loss.numel(), dtype=loss.dtype) if reduction == MEAN else _reduced(loss, reduction)
+        return (
+            loss.sum() / torch.scalar_tensor(loss.numel(), dtype=loss.dtype) if reduction == MEAN else _reduced(loss, reduction)
+        )
     counted = target != ignore_index
     place = torch.where(counted, target, torch.zeros_like(target))
     loss = torch.where(counted, -weighted.gather(axis, place.unsqueeze(axis)).squeeze(axis), 0.0)
-    weights = counted.to(self.dtype) if weight is None else torch.where(counted, weight.index_select(0, place.reshape(-1)).reshape(place.shape), 0.0)
+    weights = (
+        counted.to(self.dtype)
+        if weight is None
+        else torch.where(counted, weight.index_select(0, place.reshape(-1)).reshape(place.shape), 0.0)
+    )
     result = loss.sum() / weights.sum() if reduction == MEAN else _reduced(loss, reduction)
     if not label_smoothing:
         return result

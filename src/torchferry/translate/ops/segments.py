@@ -89,7 +89,7 @@ def embedding_bag_of_padding(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
     weight, padding = args[0], kwargs.pop("padding_idx", args[8] if len(args) > 8 else None)
     if padding is not None and padding < 0:
         padding = padding + weight.shape[0]
-    return embedding_bag(*args[:8], **kwargs, padding_idx=padding)
+    return embedding_bag(*args[:8], **{**kwargs, "padding_idx": padding})
 
 
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {

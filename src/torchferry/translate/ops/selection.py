@@ -44,9 +44,7 @@ def unique_consecutive(self: Any, return_inverse: bool = False, return_counts: b
     first = _begins_a_run(x, axis, 1 if flat else len(self.shape), self.dtype)
     run = op.Sub(op.CumSum(op.Cast(first, to=ir.DataType.INT64), op.Constant(value_int=0)), op.Constant(value_int=1))
     starts = op.Squeeze(op.NonZero(first), op.Constant(value_ints=[0]))
-    ends = op.Concat(
-        op.Slice(starts, op.Constant(value_ints=[1]), op.Constant(value_ints=[2**31 - 1])), op.Shape(first), axis=0
-    )
+    ends = op.Concat(op.Slice(starts, op.Constant(value_ints=[1]), op.Constant(value_ints=[2**31 - 1])), op.Shape(first), axis=0)
     inverse = op.Reshape(run, op.Shape(self)) if flat else run
     nothing = op.Constant(value=ir.tensor([], dtype=ir.DataType.INT64))
     counts = op.Slice(op.Sub(ends, starts), op.Constant(value_ints=[0]), op.Shape(starts)) if return_counts else nothing
@@ -64,7 +62,10 @@ def _begins_a_run(x: Any, axis: int, rank: int, dtype: Any) -> Any:
     if others:
         differs = op.ReduceMax(differs, op.Constant(value_ints=others), keepdims=0)
     some = op.Min(size, op.Constant(value_ints=[1]))  # of nothing, not even a first
-    return op.Cast(op.Concat(op.Expand(op.Constant(value_ints=[1]), some), op.Cast(differs, to=ir.DataType.INT64), axis=0), to=ir.DataType.BOOL)
+    return op.Cast(
+        op.Concat(op.Expand(op.Constant(value_ints=[1]), some), op.Cast(differs, to=ir.DataType.INT64), axis=0),
+        to=ir.DataType.BOOL,
+    )
 
 
 def nonzero(self: Any) -> Any:
