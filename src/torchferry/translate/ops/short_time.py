@@ -76,8 +76,8 @@ def istft(
     whole = added.shape[-1]
     last = first + length if length is not None else whole - first
     if length is not None:  # beyond its end the signal is silent
-        added, weight = (torch.nn.functional.pad(t, (0, length)) for t in (added, weight))
-        weight = torch.where(torch.arange(weight.shape[-1]) < whole, weight, 1.0)
+        added = torch.nn.functional.pad(added, (0, length))
+        weight = torch.nn.functional.pad(weight, (0, length), value=1.0)
     result = (added / weight).narrow(-1, first, last - first)
     return result.squeeze(0) if self.dim() == 2 else result
 
