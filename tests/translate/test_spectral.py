@@ -71,5 +71,6 @@ def test_a_signal_comes_back_from_its_spectrum(length: int | None, tmp_path: Pat
         spectrum = torch.stft(x, 16, 4, window=w, return_complex=True)
         return torch.istft(spectrum * 2, 16, 4, window=w, length=length)
 
-    axes, other = (({0: "b", 1: "n"}, {}), r(3, 80)) if length is None else ((), r(2, 64) * 2)  # a length given pins the rest
+    # torch's own istft fixes all sizes where a length is given; tests/capture/test_inverse_stft.py has them moving
+    axes, other = (({0: "b", 1: "n"}, {}), r(3, 80)) if length is None else ((), r(2, 64) * 2)
     agree(there_and_back, (r(2, 64), window), tmp_path, axes, [(other, window)])

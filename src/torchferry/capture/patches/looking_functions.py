@@ -16,6 +16,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from torchferry.capture.patches.alignment import ctc_loss
+from torchferry.capture.patches.inverse_stft import istft
 
 
 class LookingFunctions(TorchFunctionMode):
@@ -141,5 +142,7 @@ _SPELLED: dict[Any, Callable[..., Any]] = {
     torch.linalg.lstsq: _lstsq,
     functional.gaussian_nll_loss: _gaussian_nll_loss,
     functional.ctc_loss: ctc_loss,
+    torch.istft: istft,
+    Tensor.istft: istft,
     getattr(functional, "linear_cross_entropy", None): _linear_cross_entropy,  # came with torch 2.13
 }
