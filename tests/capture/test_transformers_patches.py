@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 import torch
 from transformers import MixtralConfig, MixtralModel
@@ -37,6 +39,7 @@ def test_patches_are_taken_away_when_the_model_fails() -> None:
 
 
 def test_a_release_that_keeps_its_patches_elsewhere_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    importlib.import_module("transformers.exporters.exporter_dynamo")  # fills the registry when it is first loaded
     monkeypatch.setattr(utils, "_PATCHES", None)
     notes: list[Finding] = []
     with transformers_own.noted(experts(), notes):
