@@ -56,7 +56,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("model, inputs", CASES, ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize(("model", "inputs"), CASES, ids=lambda v: type(v).__name__)
 def test_sizes_on_both_sides_of_the_condition_are_right(model: nn.Module, inputs: list) -> None:
     model = model.eval()
     result = torchferry.export(model, inputs[0], examples=[(i, {}) for i in inputs[1:]], check=False)
@@ -69,7 +69,7 @@ def test_sizes_on_both_sides_of_the_condition_are_right(model: nn.Module, inputs
 
 
 @pytest.mark.parametrize(
-    "code, suits",
+    ("code", "suits"),
     [
         ("if pad: x = F.pad(x, (0, pad))", True),
         ("if pad: x = x[:, :n]", True),

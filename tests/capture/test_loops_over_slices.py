@@ -71,7 +71,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("model, inputs", CASES, ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize(("model", "inputs"), CASES, ids=lambda v: type(v).__name__)
 def test_other_lengths_are_right(model: nn.Module, inputs: list) -> None:
     model = model.eval()
     result = torchferry.export(model, inputs[0], examples=[(i, {}) for i in inputs[1:]], check=False)
@@ -84,7 +84,7 @@ def test_other_lengths_are_right(model: nn.Module, inputs: list) -> None:
 
 
 @pytest.mark.parametrize(
-    "code, wanted",
+    ("code", "wanted"),
     [
         ("x", slices.Along("x", 0)),
         ("x.unbind(1)", slices.Along("x", 1)),

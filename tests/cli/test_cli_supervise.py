@@ -38,18 +38,13 @@ def test_a_hang_in_native_code_ends_at_the_time_limit(here: Path) -> None:
     assert _left(here) == []
 
 
-def _at_a_terminal() -> None:
-    """Take Ctrl-C as a command does at a terminal: where the tests run in the background of a shell, it is ignored."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def _started(here: Path) -> subprocess.Popen[str]:
     """Start an export over an older file, and return once it is in the middle of its work."""
     (here / "m.onnx").write_text("an older file")
     words = command("export", "models.py:slow", "-o", "m.onnx")
-    child = subprocess.Popen(
-        words, cwd=here, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_at_a_terminal
-    )
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored, and that inherited, in a shell's background
+    child = subprocess.Popen(words, cwd=here, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, before)
     assert child.stderr is not None
     while "inputs" not in child.stderr.readline():
         assert child.poll() is None
