@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchferry.signals import istft, window_of
+
 aten = torch.ops.aten
 
 
@@ -30,62 +32,12 @@ def stft(
     count = (self.shape[-1] - n_fft) // hop + 1
     place = torch.arange(count).unsqueeze(-1) * hop + torch.arange(n_fft)
     frames = self.index_select(-1, place.reshape(-1)).reshape(*self.shape[:-1], count, n_fft)
-    shaped = _window(window, win_length, n_fft, self.dtype)
+    shaped = window_of(window, win_length, n_fft, self.dtype)
     frames = frames if shaped is None else frames * shaped
     norm = "ortho" if normalized else "backward"
     spectrum = torch.fft.fft(frames, norm=norm) if whole else torch.fft.rfft(frames, norm=norm)
     spectrum = spectrum.transpose(-1, -2)
     return spectrum if return_complex else torch.view_as_real(spectrum)
-
-
-def _window(window: Tensor | None, length: int | None, n_fft: int, dtype: torch.dtype) -> Tensor | None:
-    """Return the window with zeros on both sides up to n_fft; None where it is all ones."""
-    length = n_fft if length is None else length
-    if window is None and length == n_fft:
-        return None
-    window = torch.ones(length, dtype=dtype) if window is None else window
-    left = (n_fft - length) // 2
-    return torch.nn.functional.pad(window, (left, n_fft - length - left)) if length < n_fft else window
-
-
-def istft(
-    self: Tensor,
-    n_fft: int,
-    hop_length: int | None = None,
-    win_length: int | None = None,
-    window: Tensor | None = None,
-    center: bool = True,
-    normalized: bool = False,
-    onesided: bool | None = None,
-    length: int | None = None,
-    return_complex: bool = False,
-) -> Tensor:
-    """Return the signal: frames transformed back, added where they overlap, divided by what the windows add up to."""
-    hop = hop_length if hop_length is not None else n_fft // 4
-    batch = self.unsqueeze(0) if self.dim() == 2 else self
-    frames, norm = batch.transpose(1, 2), "ortho" if normalized else "backward"
-    if return_complex:
-        return NotImplemented
-    half = onesided if onesided is not None else not isinstance(batch.shape[1], int) or batch.shape[1] != n_fft
-    signal = torch.fft.irfft(frames, n_fft, norm=norm) if half else torch.fft.ifft(frames, norm=norm).real
-    shaped = _window(window, win_length, n_fft, signal.dtype)
-    shaped = torch.ones(n_fft, dtype=signal.dtype) if shaped is None else shaped
-    added = _overlapped(signal * shaped, n_fft, hop)
-    weight = _overlapped((shaped * shaped).expand(1, signal.shape[1], n_fft), n_fft, hop)
-    first = n_fft // 2 if center else 0
-    whole = added.shape[-1]
-    last = first + length if length is not None else whole - first
-    if length is not None:  # beyond its end the signal is silent
-        added = torch.nn.functional.pad(added, (0, length))
-        weight = torch.nn.functional.pad(weight, (0, length), value=1.0)
-    result = (added / weight).narrow(-1, first, last - first)
-    return result.squeeze(0) if self.dim() == 2 else result
-
-
-def _overlapped(frames: Tensor, size: int, hop: int) -> Tensor:
-    """Return frames [batch, count, size] added up with `hop` between their starts: a transposed convolution with ones."""
-    kernel = torch.eye(size, dtype=frames.dtype).unsqueeze(1)
-    return torch.nn.functional.conv_transpose1d(frames.transpose(1, 2), kernel, stride=hop).squeeze(1)
 
 
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
