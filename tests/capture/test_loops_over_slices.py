@@ -1,9 +1,10 @@
-"""Loops that take a tensor apart, and lists and slices as long as a size or a value says."""
+"""Loops that take a tensor apart, and lists, windows and slices as long as a size or a value says."""
 
 from __future__ import annotations
 
 import ast
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -58,6 +59,11 @@ class Rolled(nn.Module):
         return torch.cat([x[:, -k:], x[:, :-k]], 1)
 
 
+class Windowed(nn.Module):
+    def forward(self, x):
+        return x * torch.from_numpy(np.hanning(x.shape[1])).float()[:, None] + torch.tensor(np.bartlett(x.shape[1]))[:, None]
+
+
 def _rows(*lengths: int) -> list:
     return [(torch.rand(2 + i, n, 3),) for i, n in enumerate(lengths)]
 
@@ -67,6 +73,7 @@ CASES = [
     (CarriesTuple(), _rows(5, 9)),
     (OverTwo(), [(torch.rand(2, 5, 3), torch.rand(2, 5, 3)), (torch.rand(2, 7, 3), torch.rand(2, 4, 3))]),
     (Lengths(), _rows(5, 7)),
+    (Windowed(), _rows(5, 8, 1)),
     (Rolled(), [(torch.rand(2, 6, 3), torch.tensor(k)) for k in (2, 4, 0)]),
 ]
 

@@ -9,11 +9,12 @@ from typing import Any
 import torch
 
 from torchferry import eager
-from torchferry.capture import guards, piecewise, prepare, strategies, survey, where
+from torchferry.capture import guards, piecewise, prepare, strategies, survey, unchanged, where
 from torchferry.capture.attempt import Outcome, attempt, once
 from torchferry.capture.rewrites import sites_of
 from torchferry.capture.rewrites.explore import Explored, explore, summary
 from torchferry.capture.rewrites.sites import Site, applied, candidates
+from torchferry.capture.rewrites.source import CannotRewrite
 from torchferry.records import Bound, Captured, Case, Fault, Finding, Location, Step
 from torchferry.retrace import free_sizes
 
@@ -36,6 +37,8 @@ def _captured(case: Case, bound: Bound) -> Step:
     module = eager.fresh(bound.module)
     rewrites = tuple(sites_of(case.job.edits_for("capture")))
     first, *others = strategies.ordered()
+    if unchanged.changed(bound, rewrites):
+        return Step("capture", fault=Fault.of(CannotRewrite("without the condition, something else comes out")))
     with applied(module, rewrites):
         pieces = _in_pieces(case, bound)
         outcome = attempt(module, bound.args, bound.dynamic_shapes, (pieces or first,))

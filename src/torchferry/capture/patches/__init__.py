@@ -21,6 +21,7 @@ from torchferry.capture.patches import (
     sized_functions,
     slices,
     transformers_own,
+    windows,
 )
 from torchferry.eager import one_at_a_time
 from torchferry.records import Finding
@@ -38,6 +39,7 @@ ALL: dict[str, Patch] = {
     "hashable-sizes": hashable_sizes.patch,
     "dynamo-cache": dynamo_cache.patch,
     "distributions": distributions.patch,
+    "windows": windows.patch,
 }
 
 # These also note what they saw.

@@ -36,7 +36,12 @@ def _within(tensor: torch.Tensor, index: Any) -> None:
         if part is None:
             continue
         stop = part.stop if isinstance(part, slice) else None
-        if isinstance(stop, torch.SymInt) and free_unbacked_symbols(stop):
+        if isinstance(stop, torch.SymInt) and free_unbacked_symbols(stop) and not _from_the_end(stop):
             torch._check(stop >= 0)
             torch._check(stop <= tensor.shape[axis])
         axis += 1
+
+
+def _from_the_end(stop: torch.SymInt) -> bool:
+    """Say whether a stop counts from the end, as in `x[:-k]`: where that is, 0 being no exception, is left to the graph."""
+    return bool(stop.node.expr.could_extract_minus_sign())

@@ -7,11 +7,13 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
-from torchferry.capture.rewrites import names
+from torchferry.capture.rewrites import names, slices
 from torchferry.capture.rewrites.blocks import Place, contains, find
 from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
 from torchferry.capture.rewrites.stacked_lists import StackedLists
 from torchferry.capture.rewrites.step_index import StepIndex
+
+_TREE = "torch.utils._pytree.tree_map"
 
 
 def rewrite(function: FunctionNode, line: int, like_first: bool = False) -> None:
@@ -61,31 +63,15 @@ def _steps(loop: ast.For) -> _Steps:
     targets = target.elts if _called(source, "zip") and isinstance(target, ast.Tuple) else [target]
     size = ""
     for one, name in zip(sources, targets, strict=True):
-        tensor, axis = _unbound(one)
-        size = size or f"{tensor}.size({axis})"
-        unpack.append(
-            ast.parse(f"{ast.unparse(name)} = {tensor}.index_select({axis}, {index}.reshape(1)).squeeze({axis})").body[0]
-        )
+        along = slices.taken_apart(one)
+        length = f"{along.tensor}.size({along.axis})"
+        size = f"torch.sym_min({size}, {length})" if size else length  # zip ends with the shortest
+        unpack.append(ast.parse(f"{ast.unparse(name)} = {along.at(index)}").body[0])
     return _Steps(index, f"torch.arange({size})", unpack)
 
 
 def _called(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
-
-
-def _unbound(node: ast.expr) -> tuple[str, int]:
-    """Return the tensor and the axis that a loop goes along: `x`, `x.unbind(1)`, `torch.unbind(x, 1)`."""
-    if isinstance(node, ast.Name | ast.Attribute):
-        return ast.unparse(node), 0
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "unbind":
-        arguments = [*node.args, *(k.value for k in node.keywords)]
-        if not (isinstance(node.func.value, ast.Name) and node.func.value.id == "torch"):
-            arguments.insert(0, node.func.value)
-        axis = ast.literal_eval(arguments[1]) if len(arguments) > 1 else 0
-        return ast.unparse(arguments[0]), int(axis)
-    if isinstance(node, ast.Call | ast.Subscript):
-        return f"({ast.unparse(node)})", 0
-    raise CannotRewrite(f"it goes over `{ast.unparse(node)}`")
 
 
 def _append(statement: ast.stmt) -> tuple[str, ast.expr] | None:
@@ -184,15 +170,17 @@ def _emit(
     start = [] if carried else [ast.parse(f"{carry[0]} = torch.zeros(())").body[0]]
     step = ast.parse(f"def body_{line}(carry, {steps.index}):\n    ({', '.join(carry)},) = carry").body[0]
     assert isinstance(step, ast.FunctionDef)
-    kept = ", ".join(f"{n}.clone()" for n in carry)
+    nested = names.held_as_tuples([*body, *items.values()])
+    kept = ", ".join(f"{_TREE}(lambda a: a.clone(), {n})" if n in nested else f"{n}.clone()" for n in carry)
     made = ", ".join(f"({o}).clone()" for o in outputs) or "torch.zeros(())"
     step.body += [*body, *_statements(f"return (({kept},), ({made},))")]
-    first = ", ".join(f"torch.as_tensor({n}).clone()" for n in carry)
+    begun = "lambda a: torch.as_tensor(a).clone()"
+    first = ", ".join(f"{_TREE}({begun}, {n})" if n in nested else f"torch.as_tensor({n}).clone()" for n in carry)
     shaped = f"({first},)"
     if like_first:
         grown = f"(like_{line}, _) = body_{line}(({first},), {steps.numbers}[0])"
         start += [ast.parse(grown).body[0]]
-        shaped = f"tuple(a.to(b.dtype).expand_as(b).clone() for a, b in zip(({first},), like_{line}))"
+        shaped = f"{_TREE}(lambda a, b: a.to(b.dtype).expand_as(b).clone(), ({first},), like_{line})"
     call = f"(({', '.join(carry)},), made_{line}) = torch._higher_order_ops.scan(body_{line}, {shaped}, {steps.numbers}, dim=0)"
     names_made = [*(f"{n} = made_{line}[{i}][-1]" for i, n in enumerate(last))]
     names_made += [f"{n} = made_{line}[{len(last) + i}]" for i, n in enumerate(items)]

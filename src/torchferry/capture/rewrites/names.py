@@ -62,6 +62,20 @@ def live_after(function: FunctionNode, block: Sequence[ast.stmt], index: int, lo
     return loaded(later) | loaded(block[index + 1 :])
 
 
+def held_as_tuples(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the names that may stand for several tensors, by how they are set and used: `s = (h, c)`, `h, c = s`, `s[0]`."""
+    names: set[str] = set()
+    for node in _walk(nodes):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Tuple() | ast.List()):
+                names.add(name)
+            case ast.Assign(targets=[ast.Tuple()], value=ast.Name(id=name)) | ast.Starred(value=ast.Name(id=name)):
+                names.add(name)
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant()):
+                names.add(name)
+    return names
+
+
 def written(node: ast.AST) -> str | None:
     """Return the name of the tensor that a piece of code writes into (`x[0] = 1`, `x.mul_(2)`), or None."""
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):

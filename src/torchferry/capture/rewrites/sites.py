@@ -14,9 +14,11 @@ from torchferry.capture.rewrites import (
     exits,
     for_loops,
     functions,
+    identities,
     item_loops,
     lookup,
     names,
+    repeated_lists,
     source,
     while_loops,
 )
@@ -47,8 +49,10 @@ def _skip_check(function: FunctionNode, line: int) -> None:
 
 REWRITES: dict[tuple[str, str], Callable[[FunctionNode, int], None]] = {
     ("check", "drop"): branch.drop_check,
+    ("branch", "always"): identities.rewrite,
     ("branch", "cond"): lambda f, line: branch.rewrite(f, line, "cond"),
     ("branch", "where"): lambda f, line: branch.rewrite(f, line, "where"),
+    ("ternary", "always"): identities.rewrite,
     ("ternary", "where"): lambda f, line: branch.rewrite_ternary(f, line, "where"),
     ("ternary", "cond"): lambda f, line: branch.rewrite_ternary(f, line, "cond"),
     ("exit", "mask"): exits.rewrite,
@@ -58,6 +62,7 @@ REWRITES: dict[tuple[str, str], Callable[[FunctionNode, int], None]] = {
     ("for", "items"): item_loops.rewrite,
     ("for", "scan"): for_loops.rewrite,
     ("for", "scan-from-first"): lambda f, line: for_loops.rewrite(f, line, like_first=True),
+    ("list", "full"): repeated_lists.rewrite,
     ("lookup", "all"): lookup.rewrite,
 }
 
@@ -77,7 +82,8 @@ def _suitable(function: FunctionNode, line: int) -> Iterator[tuple[str, str]]:
     statements = [p for p in places(function.body) if p.statement.lineno <= line <= (p.statement.end_lineno or 0)]
     # `if empty: continue` in one line: it may have been the head that stopped, or what it governs
     heads = [p for p in statements[:-1] if _is_one_liner(p.statement) and p.statement.lineno == line]
-    yield from dict.fromkeys(way for place in (*heads, *statements[-1:]) for way in _ways(function, place))
+    besides = [p for p in statements[:-1] if not hasattr(p.statement, "body")]  # `n = len(x); y = [0] * n`
+    yield from dict.fromkeys(way for place in (*heads, *statements[-1:], *besides) for way in _ways(function, place))
 
 
 def _is_one_liner(statement: ast.stmt) -> bool:
@@ -97,6 +103,8 @@ def _ways(function: FunctionNode, place: Place) -> Iterator[tuple[str, str]]:
             ways = (("exit", "mask"), ("exit", "drop")) if not isinstance(place.loop, ast.While) else (("while", "while_loop"),)
             # a round on an empty tensor changes nothing: skipping it only saves work
             yield from reversed(ways) if conditions.is_emptiness(statement.test) else ways
+        if identities.suits(statement):
+            yield "branch", "always"
         ways = (("branch", "cond"), ("branch", "where"))
         # torch's decompositions do not get along with writes inside a branch
         yield from reversed(ways) if names.writes_in_place([statement]) else ways
@@ -109,8 +117,12 @@ def _ways(function: FunctionNode, place: Place) -> Iterator[tuple[str, str]]:
             yield "for", "while_loop"
         yield from (("for", "scan"), ("for", "scan-from-first"))
     kinds = {type(n) for n in ast.walk(statement)} if not hasattr(statement, "body") else set()
+    if ast.IfExp in kinds and identities.suits(statement):
+        yield "ternary", "always"
     if ast.IfExp in kinds:
         yield from (("ternary", "where"), ("ternary", "cond"))
+    if kinds and repeated_lists.suits(statement):
+        yield "list", "full"
     if kinds & {ast.ListComp, ast.GeneratorExp}:
         yield from (("for", "scan"), ("for", "scan-from-first"))
     if ast.Subscript in kinds:

@@ -24,7 +24,7 @@ class SizeFixedByCode(Rule):
     code, stage = "CAP017", "capture"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in clues.stops(case, "none", "lookup", "branch", "ternary", "exit"):
+        for finding in clues.stops(case, "none", "lookup", "list", "branch", "ternary", "exit"):
             if clues.pinned(finding):
                 yield Diagnosis(
                     self.code,

@@ -1,0 +1,54 @@
+"""Whether a model with a condition taken out still computes the same: tried at the example's sizes and a little above."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from torchferry import eager
+from torchferry.capture.rewrites.sites import Site, applied
+from torchferry.records import Bound
+
+MORE = (0, 1, 2, 3)  # so that a size is met on both sides of most conditions, `n % 4` among them
+
+
+def changed(bound: Bound, sites: Iterable[Site]) -> bool:
+    """Say whether the rewrites that take out a condition give other results than the model's own code."""
+    chosen = [s for s in sites if s.how == "always"]
+    if not chosen:
+        return False
+    tried = list(_inputs(bound))
+    wanted = [_outputs(bound, args) for args in tried]
+    with applied(bound.module, chosen):
+        given = [_outputs(bound, args) for args in tried]
+    return any(w is not None and not _same(w, g) for w, g in zip(wanted, given, strict=True))
+
+
+def _inputs(bound: Bound) -> Iterable[tuple[Any, ...]]:
+    sizes = {
+        name: tensor.shape[axis]
+        for tensor, spec in zip(bound.args, bound.signature.inputs, strict=False)
+        for axis, name in enumerate(spec.shape)
+        if isinstance(name, str) and name.isidentifier()
+    }
+    for more in MORE:
+        with contextlib.suppress(ValueError, RuntimeError):  # a size outside the declared range is not to be tried
+            yield bound.vary({n: s + more for n, s in sizes.items()}, "random", 0) if more else bound.args
+
+
+def _outputs(bound: Bound, args: tuple[Any, ...]) -> Any:
+    try:
+        with torch.no_grad(), eager.untouched_rng(), eager.plainly():
+            return eager.fresh(bound.module)(*eager.clone(args))
+    except Exception:  # sizes that the model does not take, whatever it says about them
+        return None
+
+
+def _same(wanted: Any, given: Any) -> bool:
+    return given is not None and all(
+        w.shape == g.shape and torch.allclose(w, g, rtol=1e-3, atol=1e-4, equal_nan=True)
+        for w, g in zip(wanted, given, strict=True)
+    )
