@@ -6,10 +6,10 @@ import ast
 
 import pytest
 import torch
+from agreement import assert_right_at_each
 from torch import nn
 from torch.nn import functional
 
-import torchferry
 from torchferry.capture.rewrites import identities
 
 
@@ -58,14 +58,7 @@ CASES = [
 
 @pytest.mark.parametrize(("model", "inputs"), CASES, ids=lambda v: type(v).__name__)
 def test_sizes_on_both_sides_of_the_condition_are_right(model: nn.Module, inputs: list) -> None:
-    model = model.eval()
-    result = torchferry.export(model, inputs[0], examples=[(i, {}) for i in inputs[1:]], check=False)
-    assert result.ok
-    session = torchferry.InferenceSession(str(result.path))
-    for given in inputs:
-        with torch.no_grad():
-            wanted = model(*given)
-        assert torch.allclose(torch.from_numpy(session.run(None, result.feeds(given, {}))[0]), wanted, atol=1e-5)
+    assert_right_at_each(model, inputs)
 
 
 @pytest.mark.parametrize(
