@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check slow docs bench ops fuzz compat tables clean help
+.PHONY: demo test check slow docs bench ops zoo fuzz compat tables clean help
 
 help: ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -43,6 +43,9 @@ bench: $(READY) ## time and memory beside plain torch.onnx.export, as ratios
 
 ops: $(READY) ## sweep torch's operator database and write docs/operators.md
 	$(BIN)/python benchmarks/ops.py docs/operators.md
+
+zoo: $(READY) ## convert small models of many architectures and write docs/architectures.md; timm and others where installed
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/architectures.py docs/architectures.md
 
 fuzz: $(READY) ## check thousands of broken files
 	$(BIN)/python benchmarks/fuzz.py

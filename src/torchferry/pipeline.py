@@ -54,7 +54,7 @@ def heal(job: Job, allow: Safety | None = "safe") -> History:
     """
     case = run(_in_own_folder(job, job, 0))
     history = History(cases=(case,), best=case)
-    if allow is None:
+    if allow is None or (case.ok and not case.diagnoses):
         return history
     once = sum(step.seconds for step in case.steps)
     repaired = _repaired(history, job, allow, time.perf_counter() + max(PATIENCE, 4 * once))
@@ -63,12 +63,15 @@ def heal(job: Job, allow: Safety | None = "safe") -> History:
 
 def _repaired(history: History, job: Job, allow: Safety, until: float) -> History:
     """Return the history after all repairs that are on offer, allowed and affordable."""
-    from torchferry.repair import judge, next_repair
+    from torchferry.repair import broken_off, judge, next_repair
 
+    began = time.perf_counter()
     for _ in range(MOST_REPAIRS):
         offer = next_repair(history, allow)
-        if offer is None or time.perf_counter() >= until:
+        if offer is None:
             break
+        if time.perf_counter() >= until:
+            return broken_off(history, "the search for a repair", time.perf_counter() - began)
         diagnosis, repair = offer
         history = judge(history, diagnosis, repair, _rerun(history, job, repair, until))
     return history
@@ -76,14 +79,15 @@ def _repaired(history: History, job: Job, allow: Safety, until: float) -> Histor
 
 def _narrowed(history: History, job: Job, allow: Safety, until: float) -> History:
     """Return the history with less declared, as little less as can be verified; unchanged if nothing can."""
-    from torchferry.repair import accept, advance, judging, narrowings, record, wider
+    from torchferry.repair import accept, advance, broken_off, narrowings, record, wider
 
-    best, tried = history, set[str]()
-    while not best.best.ok and time.perf_counter() < until and len(tried) < MOST_REPAIRS:
-        with judging(best.best) as judge:
-            offer = next((r for r in narrowings(best, judge) if str(r.edit) not in tried), None)
+    best, tried, began = history, set[str](), time.perf_counter()
+    while not best.best.ok and len(tried) < MOST_REPAIRS:
+        offer = next((r for r in narrowings(best) if str(r.edit) not in tried), None)
         if offer is None:
             return history
+        if time.perf_counter() >= until:
+            return broken_off(history, "the search for sizes that can be declared", time.perf_counter() - began)
         tried.add(str(offer.edit))
         case = _rerun(best, job, offer, until)
         best = _repaired(accept(best, offer, case), job, allow, until) if advance(case, best.best) else record(best, case)

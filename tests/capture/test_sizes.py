@@ -64,6 +64,16 @@ class Padded(nn.Module):
         return x.reshape(b, n // 4, 4, c).mean(2)
 
 
+class Windows(nn.Module):
+    def forward(self, x):
+        rows, columns = x.shape[1:]
+        down, right = -rows % 4, -columns % 4
+        if down > 0 or right > 0:
+            x = nn.functional.pad(x, (0, right, 0, down))
+        parts = x.reshape(-1, x.shape[1] // 4, 4, x.shape[2] // 4, 4)
+        return (parts - parts.amax((2, 4), keepdim=True)).reshape(x.shape)[:, :rows, :columns]
+
+
 BOTH = {0: {0: "batch", 1: "length"}}
 
 
@@ -111,6 +121,15 @@ def test_one_piece_is_enough_where_it_is_right_on_both_sides() -> None:
     found = next(f for f in captured(what).findings if f.kind == "guard-narrows")
     step = captured(what, Edit("capture", "piecewise", {"guard": found.facts["guard"]}))
     assert agrees(step, model, *[(torch.rand(b, n, 3),) for b, n in ((1, 1), (2, 4), (3, 7), (2, 12))])
+    assert not any("cond" in str(n.target) for n in step.value.program.graph.nodes)
+
+
+def test_a_program_for_sizes_that_no_window_divides_is_right_for_all_of_them() -> None:
+    model = Windows()
+    what = bound(model, (torch.rand(2, 8, 12),), {0: {0: "batch", 1: "height", 2: "width"}})
+    found = next(f for f in captured(what).findings if f.kind == "guard-narrows")
+    step = captured(what, Edit("capture", "piecewise", {"guard": found.facts["guard"]}))
+    assert agrees(step, model, *[(torch.rand(2, h, w),) for h, w in ((8, 12), (8, 5), (7, 12), (9, 11), (4, 8))])
     assert not any("cond" in str(n.target) for n in step.value.program.graph.nodes)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +54,20 @@ class LongOnesInPython(torch.nn.Module):
         return x * 3.0
 
 
+class OddOnesInPython(torch.nn.Module):
+    """Where the windows do not fit, something that no capture can follow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names = {"a": 1.0, "b": 2.0}
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows, columns = x.shape[1:]
+        if rows % 4 or columns % 4:
+            return x * self.names["ab"[int(x.sum()) % 2]]
+        return x.reshape(-1, rows // 4, 4, columns // 4, 4).cumsum(2).reshape(-1, rows, columns)
+
+
 # --- whole exports ---------------------------------------------------------------------------------------
 
 
@@ -86,6 +100,19 @@ def test_a_range_is_cut_where_it_breaks_and_the_file_refuses_what_lies_beyond(tm
         session.run(None, {"x": np.zeros((3, 11), np.float32)})
     with pytest.raises(Exception, match="`length` must be 1 to 10, and it was fed"):
         torchferry.InferenceSession(str(tmp_path / "m.onnx")).run(None, {"x": np.zeros((3, 11), np.float32)})
+
+
+def test_two_sizes_that_fit_windows_are_declared_in_their_multiples_in_one_pass(tmp_path: Path) -> None:
+    model = OddOnesInPython()
+    result = torchferry.export(model, (torch.rand(2, 8, 12),), tmp_path / "m.onnx")
+    dims = result.history.best.value("inputs").signature.dims
+    assert [(d.low, d.high, d.multiple_of) for d in dims] == [(1, None, 1), (4, None, 4), (4, None, 4)]
+    assert [r.code for r in result.repairs] == ["INP020"]
+    x = torch.rand(3, 4, 16)
+    got = torchferry.InferenceSession(str(tmp_path / "m.onnx")).run(None, result.feeds((x,)))
+    np.testing.assert_allclose(got[0], model(x), rtol=1e-5)
+    with pytest.raises(torchferry.FeedError, match="multiples of 4"):
+        result.feeds((torch.rand(3, 4, 15),))
 
 
 @pytest.mark.parametrize(
@@ -142,20 +169,20 @@ def tried(
     signature = Signature((TensorSpec("x", "float32", ("b", "n")),), (Dim("b"), Dim("n", asked=asked)))
     bound = Bound(None, (), signature, ("y",), None, vary=lambda *_: (), feeds=lambda *_: {})
     findings = tuple(Finding("guard-narrows", None, {"guard": g, "sizes": {}}) for g in guards)
+    moved = [["n", size, "mixed" if size in by_chance else "wrong"] for size in bad]
+    moved += [["n", size, "mixed" if size in by_chance else "right"] for size in good]
+    at_home = "mixed" if example in by_chance else "wrong" if example in bad else "right"
+    judged = Finding("judged-by-size", None, {"example": at_home, "moved": moved})
     steps = (
         Step("inputs", bound),
         Step("capture", Captured(None, "", (), tuple(Guard(g) for g in guards)), findings=findings),
         Step("translate", object()),
         Step("check", object()),
-        Step("verify", Verified(tuple(trials), Tolerance(0, 0, ""))),
+        Step("verify", Verified(tuple(trials), Tolerance(0, 0, "")), findings=(judged,)),
     )
     case = Case(Job(), steps, (Diagnosis("CAP007", "holds only there"),))
 
-    def judge(sizes: Mapping[str, int]) -> str:
-        size = sizes.get("n", example)
-        return "mixed" if size in by_chance else "wrong" if size in bad else "right"
-
-    return list(narrowings(History((case,), case), judge))  # type: ignore[arg-type]
+    return list(narrowings(History((case,), case)))
 
 
 def first_cut(offers: list[Repair]) -> object:
@@ -181,6 +208,11 @@ def test_the_widest_range_in_which_nothing_failed_comes_first(
     assert offers[-1].edit.params["sizes"] == {"n": None}
 
 
+def test_steps_are_read_off_guards_that_never_name_them() -> None:
+    padding = "Eq(Mod(2 - Mod(floor(n / 3), 2), 2), 0)"  # no padding is needed where a half of n // 3 is whole
+    assert first_cut(tried([1, 5, 7, 8, 9], [12], guards=("Eq(Mod(n, 3), 0)", padding))) == {"n": [6, None, 6]}
+
+
 def test_nothing_is_offered_for_a_size_that_was_asked_for() -> None:
     assert not tried([11], [1], asked=True)
 
@@ -198,4 +230,4 @@ def test_a_file_that_is_wrong_at_the_examples_own_sizes_is_tried_once_with_all_o
 
 def test_a_model_that_needs_too_many_pieces_is_not_narrowed() -> None:
     case = Case(Job(), (Step("inputs", object()), Step("capture", fault=Fault("TooManyPieces", "after 8 captures"))))
-    assert not list(narrowings(History((case,), case), lambda sizes: "wrong"))
+    assert not list(narrowings(History((case,), case)))

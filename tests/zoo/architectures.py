@@ -44,6 +44,33 @@ def masked(batch: int = 2, length: int = 7) -> dict[str, torch.Tensor]:
     return {"input_ids": ids(batch, length), "attention_mask": mask}
 
 
+def past(config: str, model: str, **options: Any) -> Callable[[], Made]:
+    """Return a builder for a decoder with the cache of a first call, its mask over past and new tokens."""
+    first = hf(config, model, masked, **options)
+
+    def build() -> Made:
+        made, inputs = first()
+        with torch.no_grad():
+            cache = made(**inputs, use_cache=True).past_key_values
+        mask = torch.cat([inputs["attention_mask"], torch.ones(2, 3, dtype=torch.long)], 1)
+        return made, {"input_ids": ids(2, 3), "attention_mask": mask, "past_key_values": cache}
+
+    return build
+
+
+def laid_out() -> dict[str, torch.Tensor]:
+    """Return words of a page with the boxes they stand in, and the picture of the page."""
+    corners = torch.randint(0, 50, (2, 7, 2), generator=torch.Generator().manual_seed(3))
+    return {**masked(), "bbox": torch.cat([corners, corners + 5], -1), "pixel_values": pixels()}
+
+
+def with_image() -> dict[str, torch.Tensor]:
+    """Return a prompt with the places of the sixteen parts of a picture in it, and the picture."""
+    words = ids(2, 20)
+    words[:, 2:18] = 95
+    return {"input_ids": words, "attention_mask": torch.ones_like(words), "pixel_values": pixels()}
+
+
 def pixels(size: int = 32) -> torch.Tensor:
     return torch.randn(2, 3, size, size, generator=torch.Generator().manual_seed(2))
 
@@ -97,6 +124,7 @@ ARCHITECTURES: dict[str, Callable[[], Made]] = {
     "xlnet": hf("XLNetConfig", "XLNetModel", masked, d_model=32, n_layer=2, n_head=4, d_inner=48, vocab_size=99),
     "layoutlm": hf("LayoutLMConfig", "LayoutLMModel", masked, **SMALL, max_2d_position_embeddings=64),
     "gpt2": hf("GPT2Config", "GPT2LMHeadModel", masked, n_embd=32, n_layer=2, n_head=4, n_positions=64, vocab_size=99),
+    "gpt2:past": past("GPT2Config", "GPT2LMHeadModel", n_embd=32, n_layer=2, n_head=4, n_positions=64, vocab_size=99),
     "gpt_neo": hf(
         "GPTNeoConfig",
         "GPTNeoForCausalLM",
@@ -124,9 +152,11 @@ ARCHITECTURES: dict[str, Callable[[], Made]] = {
     ),
     "bloom": hf("BloomConfig", "BloomForCausalLM", masked, hidden_size=32, n_layer=2, n_head=4, vocab_size=99),
     "llama": hf("LlamaConfig", "LlamaForCausalLM", masked, **DECODER),
+    "llama:past": past("LlamaConfig", "LlamaForCausalLM", **DECODER),
     "mistral": hf("MistralConfig", "MistralForCausalLM", masked, **DECODER, sliding_window=4),
     "mixtral": hf("MixtralConfig", "MixtralForCausalLM", masked, **DECODER, num_local_experts=4),
     "qwen2": hf("Qwen2Config", "Qwen2ForCausalLM", masked, **DECODER),
+    "qwen2:past": past("Qwen2Config", "Qwen2ForCausalLM", **DECODER),
     "qwen3": hf("Qwen3Config", "Qwen3ForCausalLM", masked, **DECODER),
     "phi": hf("PhiConfig", "PhiForCausalLM", masked, **{k: v for k, v in DECODER.items() if k != "head_dim"}),
     "gemma": hf("GemmaConfig", "GemmaForCausalLM", masked, **DECODER),
@@ -220,6 +250,35 @@ ARCHITECTURES: dict[str, Callable[[], Made]] = {
         lambda: {**masked(), "pixel_values": pixels()},
         text_config={**SMALL, "max_position_embeddings": 16, "eos_token_id": 2},
         vision_config=VISION,
+    ),
+    "siglip": nested(
+        "SiglipConfig",
+        "SiglipModel",
+        lambda: {"input_ids": ids(), "pixel_values": pixels()},
+        text_config={**SMALL, "max_position_embeddings": 16},
+        vision_config=VISION,
+    ),
+    "llava": hf(
+        "LlavaConfig",
+        "LlavaForConditionalGeneration",
+        with_image,
+        text_config={**DECODER, "model_type": "llama"},
+        vision_config={**VISION, "model_type": "clip_vision_model"},
+        image_token_index=95,
+        vision_feature_layer=-1,
+    ),
+    "layoutlmv3": hf(
+        "LayoutLMv3Config",
+        "LayoutLMv3Model",
+        laid_out,
+        **SMALL,
+        max_position_embeddings=64,
+        max_2d_position_embeddings=64,
+        coordinate_size=6,
+        shape_size=4,
+        input_size=32,
+        patch_size=8,
+        pad_token_id=0,
     ),
     "swinv2": hf(
         "Swinv2Config",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import sympy
 import torch
 
 from torchferry import eager
@@ -22,7 +23,7 @@ from torchferry.guards import holds, symbols
 from torchferry.records import Bound, Dim
 
 MOST_PIECES = 8  # a program that needs more is a loop written out, and wants another repair
-PATIENCE = 60.0  # seconds for all pieces together, or four times as long as the first took
+PATIENCE = 60.0  # seconds for all pieces together, or twice as long as the first took
 QUICK = 10_000  # the product of sizes up to which a model is tried on the spot, so that no trial takes seconds
 
 
@@ -47,18 +48,69 @@ def joined(module: Any, bound: Bound, texts: tuple[str, ...]) -> Any:
     names = sorted(frozenset().union(*map(symbols, texts)))
     began = time.perf_counter()
     pieces = [Piece(texts, once(strategy, module, bound.args, bound.dynamic_shapes))]
-    until = began + max(PATIENCE, 4 * (time.perf_counter() - began))
-    while (sizes := _uncovered(pieces, bound, names)) is not None:
+    until = began + max(PATIENCE, 2 * (time.perf_counter() - began))
+    if (program := _general(pieces[0].program, bound)) is not None:
+        return program
+    refused: list[dict[str, int]] = []
+    while (sizes := _uncovered(pieces, bound, names, refused)) is not None:
         if time.perf_counter() > until:
             raise TookTooLong(f"{len(pieces)} captures took {time.perf_counter() - began:.0f} s, and more would be needed")
         if len(pieces) == MOST_PIECES:
             raise TooManyPieces(_too_many(sizes))
+        if not _takes(bound, sizes):
+            refused.append(sizes)
+            continue
         program = once(strategy, eager.fresh(bound.module), bound.vary(sizes, "random", 0), bound.dynamic_shapes)
         conditions = tuple(_conditions(program, bound, sizes, set(names)))
         pieces.append(Piece(conditions, program))
         if _is_right_elsewhere(pieces[-1], bound, names):
             return program
     return once(strategy, _Joined(module, pieces, bound), bound.args, bound.dynamic_shapes)
+
+
+def _general(first: Any, bound: Bound) -> Any:
+    """Return the program captured at sizes that no window divides, if it is right at the others as well; None if it is not.
+
+    Where an example's sizes need no padding, no cropping and no resampling, the code for these is not in its program.
+    """
+    names = sorted(set().union(*(f.facts["sizes"] for f in guards.narrowing(guards.read(first, bound), bound.signature))))
+    sizes = _primes(bound, names)
+    if not sizes or not _takes(bound, sizes):
+        return None
+    args = bound.vary(sizes, "random", 0)
+    try:
+        program = once(strategies.ordered()[0], eager.fresh(bound.module), args, bound.dynamic_shapes)
+    except Exception:  # torch may raise anything; the pieces are captured one by one then
+        return None
+    piece = Piece(tuple(_conditions(program, bound, sizes, set(names))), program)
+    return program if _is_right_elsewhere(piece, bound, names) else None
+
+
+def _primes(bound: Bound, names: list[str]) -> dict[str, int]:
+    """Return sizes a little larger than the example's, without divisors beyond what the model asks for; {} if there are none."""
+    found: dict[str, int] = {}
+    example = {name: bound.args[i].shape[axis] for name, (i, axis) in _places(bound).items()}
+    for name in names:
+        dim = bound.signature.dim(name) or Dim(name)
+        if name not in example:
+            return {}
+        start = example[name] // dim.multiple_of + 1
+        step = next(n for n in itertools.count(max(start, 2)) if sympy.isprime(n) and n * dim.multiple_of not in found.values())
+        found[name] = step * dim.multiple_of
+        if dim.high is not None and found[name] > dim.high:
+            return {}
+    return found
+
+
+def _takes(bound: Bound, sizes: dict[str, int]) -> bool:
+    """Whether the model itself takes these sizes; where a call would take long, the capture will tell."""
+    if math.prod(sizes.values()) > QUICK:
+        return True
+    try:
+        eager.call_on_made_input(eager.fresh(bound.module), bound.vary(sizes, "random", 0))
+    except Exception:  # no such call, or the model refuses it in its own way
+        return False
+    return True
 
 
 def _too_many(sizes: dict[str, int]) -> str:
@@ -89,12 +141,13 @@ def _is_right_elsewhere(piece: Piece, bound: Bound, names: list[str]) -> bool:
     """
     small = [p for p in _grid([piece], bound, names) if min(p.values()) >= 2 and math.prod(p.values()) <= QUICK]
     others = [p for p in small if not piece.covers(p)]
-    tried = sorted(others, key=lambda p: sum(p.values()))[:: max(1, len(others) // 4)][:5]
+    tried = sorted(others, key=lambda p: sum(p.values()))[:: max(1, len(others) // 8)]
+    taken = list(itertools.islice((p for p in tried if _takes(bound, p)), 5))
     run = piece.program.module(check_guards=False)
     run._forward_pre_hooks.clear()  # torch's own check of the sizes, which no file has
     try:
         with torch.no_grad(), eager.untouched_rng(), eager.plainly():
-            return bool(tried) and all(_same(run, eager.fresh(bound.module), bound.vary(p, "random", 0)) for p in tried)
+            return bool(taken) and all(_same(run, eager.fresh(bound.module), bound.vary(p, "random", 0)) for p in taken)
     except Exception:  # a program made for other sizes may fail in any way; then it is not right there
         return False
 
@@ -107,10 +160,10 @@ def _same(run: Any, model: Any, args: tuple[Any, ...]) -> bool:
     )
 
 
-def _uncovered(pieces: list[Piece], bound: Bound, names: list[str]) -> dict[str, int] | None:
+def _uncovered(pieces: list[Piece], bound: Bound, names: list[str], refused: list[dict[str, int]]) -> dict[str, int] | None:
     """Return sizes within the declared ranges that no piece is right for; those of at least 2 first, as torch sets 1 apart."""
     points = _grid(pieces, bound, names)
-    open_ones = [p for p in points if not any(piece.covers(p) for piece in pieces)]
+    open_ones = [p for p in points if p not in refused and not any(piece.covers(p) for piece in pieces)]
     return min(open_ones, key=lambda p: (any(n < 2 for n in p.values()), sum(p.values())), default=None)
 
 

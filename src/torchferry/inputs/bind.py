@@ -105,7 +105,7 @@ def _called(job: Job, callee: Callee) -> Called | Step:
 
 def _prepared(job: Job, callee: Callee, reading: Reading) -> Prepared:
     prepared = prepare(callee, reading, job.input_names)
-    varying = asking.moving_numbers(job.dynamic_shapes, _by_parameter(callee, reading))
+    varying: dict[str, type] = dict.fromkeys(asking.moving_numbers(job.dynamic_shapes, _by_parameter(callee, reading)), bool)
     if job.examples:
         varying |= further.varying_numbers(Feeder(callee, prepared, Signature(())), job.examples)
     return prepare(callee, reading, job.input_names, varying) if varying else prepared
@@ -137,7 +137,8 @@ def _parts(called: Called) -> tuple[Part, ...]:
 
 def _sizes(job: Job, called: Called, parts: tuple[Part, ...], asked: asking.Asked) -> tuple[Found, tuple[Finding, ...]]:
     prepared = called.prepared
-    must = further.differing_axes(Feeder(called.callee, prepared, Signature(())), job.examples)
+    feeder = Feeder(called.callee, prepared, Signature(()))
+    must = further.differing_axes(feeder, job.examples)
     if asked.axes == {} and not must:
         return nothing_moves(prepared.tensors), ()
     seconds = min(max(PATIENCE * called.observed.seconds, SHORTEST), LONGEST)
@@ -145,7 +146,7 @@ def _sizes(job: Job, called: Called, parts: tuple[Part, ...], asked: asking.Aske
     prober.seconds_per_call = called.observed.seconds
     names = [asked.inputs.get(i, name) for i, name in enumerate(prepared.names)]
     empty = {name: low == 0 for name, (low, _) in job.ranges.items()}
-    found = discover(prober, names, asked.axes, must, empty)
+    found = discover(prober, names, asked.axes, must, empty, lambda: list(further.taken(feeder, job.examples)))
     example = [tuple(t.shape) for t in prepared.tensors]
     dims, beyond = _with_ranges(job.ranges, found, example)
     found = narrowed(replace(found, dims=dims), job.edits_for("inputs", "narrow"), names, example)

@@ -49,7 +49,9 @@ def spans(prober: Prober, ties: Ties, empty: Collection[str] = ()) -> dict[str, 
     tables = _from_tables(prober, ties, lows)
     found = {}
     for root, low in lows.items():
-        if root in ties.ends:
+        if root in ties.shown:
+            found[root] = Span(*ties.shown[root], "as the examples show; no other call with such sizes can be made up")
+        elif root in ties.ends:
             found[root] = Span(low, ties.ends[root], "the model takes no more than the example has")
         else:
             end = tables.get(root) or _from_trying(prober, ties, root)
@@ -61,13 +63,15 @@ def spans(prober: Prober, ties: Ties, empty: Collection[str] = ()) -> dict[str, 
 
 
 def _lows(prober: Prober, ties: Ties, empty: Collection[str]) -> dict[str, int]:
-    least = {root: ties.steps.get(root, 1) for root in ties.roots}
+    least = {root: ties.roots[root] if root in ties.shown else ties.steps.get(root, 1) for root in ties.roots}
     lows = least if prober.runs(ties.shapes(**least)) else {root: _lowest(prober, ties, root) for root in ties.roots}
     return {root: 0 if root in empty and prober.runs(ties.shapes(**{root: 0})) else low for root, low in lows.items()}
 
 
 def _lowest(prober: Prober, ties: Ties, root: str) -> int:
     """Return the smallest size that runs, by halving: a kernel that needs 7 needs them at any larger size too."""
+    if root in ties.shown:
+        return ties.roots[root]
     step = ties.steps.get(root, 1)
     said = prober.refusal(ties.shapes(**{root: step}))
     if said is None or said.text == NOT_TRIED:  # untried is no bound; verification tries the ends

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from torchferry.errors import UsageError
@@ -19,6 +19,7 @@ from torchferry.inputs.hints import Hints, symbolic_sizes
 from torchferry.inputs.moving import Search, Ties, Unit
 from torchferry.inputs.probe import Axis, Prober, Shapes, moved
 from torchferry.inputs.reasons import why_fixed
+from torchferry.inputs.shown import add_moves
 from torchferry.records import Dim, Finding, Location, Size
 
 SLOW = 2.0  # seconds for one call of the model, from which on sizes are first tried without computing
@@ -62,10 +63,12 @@ def discover(
     asked: Mapping[Axis, Ask] | None = None,
     must: frozenset[Axis] = frozenset(),
     zero: Mapping[str, bool] | None = None,
+    calls: Callable[[], Sequence[Shapes]] = tuple,
 ) -> Found:
     """Return which sizes move: all that can when `asked` is None, otherwise those asked for and what is tied to them.
 
-    `must` are the axes that differ between the user's examples; `zero` says which dims may be asked to be empty.
+    `must` are the axes that differ between the user's examples, `calls` gives the sizes of those that the model takes;
+    `zero` says which dims may be asked to be empty.
     """
     example: Shapes = tuple(tuple(t.shape) for t in prober.tensors)
     ties = as_asked(prober, asked, names, example) if asked and not must - asked.keys() else None
@@ -78,6 +81,8 @@ def discover(
             _same_name_same_size(ties, asked, names, example)
             _one_name_each(ties, asked, names)
             _only_asked(ties, {**asked, **dict.fromkeys(must, Ask())}, example)
+    if must - ties.sizes.keys():
+        add_moves(ties, must, [example, *calls()])
     wanted = {axis: ask.name for axis, ask in (asked or {}).items() if ask.name}
     ranks = [len(s) for s in example]
     called = name_roots(ties, names, prober.parts, ranks, wanted)

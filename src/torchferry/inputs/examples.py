@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,8 @@ import torch
 from torchferry import eager
 from torchferry.errors import FeedError
 from torchferry.inputs.feeds import WIDER, Feeder, dtype_name
-from torchferry.inputs.prepare import as_input
-from torchferry.inputs.probe import Axis, observe
+from torchferry.inputs.prepare import NUMBERS, as_input, widest
+from torchferry.inputs.probe import Axis, Shapes, observe
 from torchferry.records import Call, Finding, Location, Signature
 
 
@@ -24,14 +24,17 @@ class Flattened:
     findings: tuple[Finding, ...]
 
 
-def varying_numbers(feeder: Feeder, examples: Sequence[Call]) -> frozenset[str]:
-    """Return the names of Python numbers that are not the same in all examples."""
-    found = set()
-    slots = [s for s in feeder.prepared.flat.recipe.slots if s.index is None and isinstance(s.constant, bool | int | float)]
+def varying_numbers(feeder: Feeder, examples: Sequence[Call]) -> dict[str, type]:
+    """Return the Python numbers that are not the same in all examples, each with the kind of number that says them all."""
+    found: dict[str, type] = {}
+    slots = [s for s in feeder.prepared.flat.recipe.slots if s.index is None and isinstance(s.constant, NUMBERS)]
     for args, kwargs in examples:
         given = feeder.leaves(args, kwargs)
-        found |= {s.name for s in slots if isinstance(given.get(s.name), bool | int | float) and given[s.name] != s.constant}
-    return frozenset(found)
+        for slot in slots:
+            value = given.get(slot.name)
+            if isinstance(value, NUMBERS) and value != slot.constant:
+                found[slot.name] = widest(found.get(slot.name, bool), type(value), type(slot.constant))
+    return found
 
 
 def differing_axes(feeder: Feeder, examples: Sequence[Call]) -> frozenset[Axis]:
@@ -42,11 +45,24 @@ def differing_axes(feeder: Feeder, examples: Sequence[Call]) -> frozenset[Axis]:
         given = feeder.leaves(args, kwargs)
         for slot in slots:
             assert slot.index is not None
-            tensor, _ = as_input(given.get(slot.name), slot.number in (int, float, bool))
+            tensor, _ = as_input(given.get(slot.name), slot.number)
             ours = feeder.prepared.tensors[slot.index]
             if tensor is not None and tensor.dim() == ours.dim():
                 found |= {(slot.index, a) for a, (n, m) in enumerate(zip(ours.shape, tensor.shape, strict=True)) if n != m}
     return frozenset(found)
+
+
+def taken(feeder: Feeder, examples: Sequence[Call]) -> Iterator[Shapes]:
+    """Yield the sizes of the examples that the model takes."""
+    for args, kwargs in examples:
+        tensors = tuple(t for t in _as_given(feeder, args, kwargs) if t is not None)
+        ranks = [t.dim() for t in tensors] == [t.dim() for t in feeder.prepared.tensors]
+        try:
+            if ranks:
+                observe(eager.fresh(feeder.prepared.flat), tensors)
+                yield tuple(tuple(t.shape) for t in tensors)
+        except Exception:  # the example is the user's to mend; what is said of its sizes tells which one
+            continue
 
 
 def flatten(feeder: Feeder, signature: Signature, examples: Sequence[Call]) -> Flattened:
@@ -115,4 +131,4 @@ def _equal(a: Any, b: Any) -> bool:
 def _as_given(feeder: Feeder, args: Any, kwargs: Any) -> list[torch.Tensor | None]:
     given = feeder.leaves(args, kwargs)
     slots = [s for s in feeder.prepared.flat.recipe.slots if s.index is not None]
-    return [as_input(given.get(s.name), s.number in (int, float, bool))[0] for s in slots]
+    return [as_input(given.get(s.name), s.number)[0] for s in slots]

@@ -55,14 +55,13 @@ class Feeder:
                 _same_constant(slot.name, slot.constant, value)
                 continue
             spec = self.signature.inputs[slot.index]
-            tensor, _ = as_input(value, slot.number in (int, float, bool))
+            tensor, _ = as_input(value, slot.number)
             if tensor is None:
                 raise FeedError(f"`{spec.name}` must be a tensor of {spec.dtype} {_shape(spec.shape)}; got {shown(value)}")
             tensors.append(coerced(spec, tensor))
         if extra := [name for name, value in given.items() if value is not None]:
-            raise FeedError(
-                f"`{extra[0]}` is not an input of the file; it takes {', '.join(s.name for s in self.signature.inputs)}"
-            )
+            takes = f"the file takes {', '.join(s.name for s in self.signature.inputs)}"
+            raise FeedError(f"`{extra[0]}` is not an input of the file, whose example went without it; {takes}")
         return tuple(tensors)
 
     def leaves(self, args: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def match(path: Path, callee: Callee, prepared: Prepared) -> Match:
     names = tuple(o.name for o in outputs)
     numbers = {s.name for s in prepared.flat.recipe.slots if s.index is None and isinstance(s.constant, bool | int | float)}
     if wanted := numbers & {i.name for i in inputs}:
-        prepared = prepare(callee, prepared.reading, None, frozenset(wanted))
+        prepared = prepare(callee, prepared.reading, None, dict.fromkeys(wanted, bool))
     pairs = _pairs(inputs, prepared.keys)
     findings = [
         _other_inputs(f"the file wants `{d.name}`, which the model has no argument for", inputs, prepared)

@@ -28,6 +28,7 @@ class Ties:
     sizes: dict[Axis, Size] = field(default_factory=dict)  # the axes that move
     steps: dict[str, int] = field(default_factory=dict)  # root -> the step in which it moves, when more than one
     ends: dict[str, int] = field(default_factory=dict)  # root -> its largest size, when it only shrinks
+    shown: dict[str, tuple[int, int]] = field(default_factory=dict)  # root -> its range, when only the user's examples move it
 
     def shapes(self, **sizes: int) -> Shapes:
         """Return the shapes with some roots at other sizes."""
@@ -36,7 +37,7 @@ class Ties:
 
     def add(self, axes: Iterable[Axis], size: int) -> str:
         """Return a new root that these axes are tied to."""
-        root = f"r{len(self.roots)}"
+        root = next(name for k in itertools.count() if (name := f"r{k}") not in self.roots)  # some may have been merged away
         self.roots[root] = size
         self.sizes.update(dict.fromkeys(axes, root))
         return root

@@ -15,6 +15,9 @@ from torchferry.inputs.arguments import Reading, leaves
 from torchferry.inputs.callee import Callee
 from torchferry.inputs.flat import Flat, Recipe, Slot, flat_module
 
+NUMBERS = (bool, int, float)  # each can be said in the next
+NUMBER_DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float32}
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -32,19 +35,19 @@ class Prepared:
     @property
     def numbers(self) -> frozenset[int]:
         """Which inputs are Python numbers for the user."""
-        return frozenset(s.index for s in self.flat.recipe.slots if s.index is not None and s.number in (int, float, bool))
+        return frozenset(s.index for s in self.flat.recipe.slots if s.index is not None and s.number in NUMBERS)
 
 
 def prepare(
-    callee: Callee, reading: Reading, input_names: Sequence[str] | None, varying: frozenset[str] = frozenset()
+    callee: Callee, reading: Reading, input_names: Sequence[str] | None, varying: Mapping[str, type] | None = None
 ) -> Prepared:
-    """Return a reading made ready; `varying` names the Python numbers that must be inputs."""
+    """Return a reading made ready; `varying` names the Python numbers that must be inputs, with the kind of number they are."""
     parts, positional, named = leaves(callee.signature, reading)
     slots: list[Slot] = []
     tensors: list[torch.Tensor] = []
     keys: list[str] = []
     for key, value in parts:
-        tensor, kind = as_input(value, key in varying)
+        tensor, kind = as_input(value, (varying or {}).get(key))
         if tensor is None:
             slots.append(Slot(key, None, value))
         else:
@@ -67,18 +70,26 @@ def prepare(
     )
 
 
-def as_input(value: Any, varies: bool = False) -> tuple[torch.Tensor | None, type | None]:
-    """Return a leaf as the tensor that the file will take, and the Python type it stands for; None if it is a constant."""
+def as_input(value: Any, number: type | None = None) -> tuple[torch.Tensor | None, type | None]:
+    """Return a leaf as the tensor that the file will take, and the Python type it stands for; None if it is a constant.
+
+    `number` is the kind of an input that is a Python number; one that is wider than that keeps its own kind.
+    """
     if isinstance(value, torch.Tensor):
         if value.is_complex():
             return torch.view_as_real(value.detach().resolve_conj()), complex
         return value.detach(), None
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         return torch.from_numpy(np.ascontiguousarray(value)), np.ndarray
-    if varies and isinstance(value, bool | int | float):
-        dtype = torch.bool if isinstance(value, bool) else torch.int64 if isinstance(value, int) else torch.float32
-        return torch.tensor(value, dtype=dtype), type(value)
+    if number in NUMBERS and isinstance(value, NUMBERS):
+        kind = widest(number, type(value))
+        return torch.tensor(value, dtype=NUMBER_DTYPES[kind]), kind
     return None, None
+
+
+def widest(*kinds: type) -> type:
+    """Return the kind of number that all of these can be said in: a float where one is, else an int, else a bool."""
+    return max((next(n for n in NUMBERS if issubclass(kind, n)) for kind in kinds), key=NUMBERS.index)
 
 
 def file_names(keys: Sequence[str], given: Sequence[str] | None) -> tuple[str, ...]:

@@ -305,6 +305,8 @@ VALUES: Mapping[str, tuple[frozenset[Role], Fill]] = {
     "negatives": (frozenset({"int"}), _negated),
     "shuffled": (INTS, _shuffled),
     "big": (frozenset({"int"}), _big),
+    "big-ids": (frozenset({"ids"}), _big),  # refused by an embedding, but ids may be hashed
+    "negative-ids": (frozenset({"ids"}), _negated),
     # masks
     "all-ones": (MASKS, _inverted(_whole)),
     "right-padded": (MASKS, _inverted(_padding(left=False))),

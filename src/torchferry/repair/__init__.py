@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from torchferry.repair.choose import next_repair
-from torchferry.repair.judge import accept, advance, judge, record
+from torchferry.repair.judge import accept, advance, broken_off, judge, record
 from torchferry.repair.narrow import narrowings, wider
-from torchferry.repair.systematic import judging
 
-__all__ = ["accept", "advance", "judge", "judging", "narrowings", "next_repair", "record", "wider"]
+__all__ = ["accept", "advance", "broken_off", "judge", "narrowings", "next_repair", "record", "wider"]

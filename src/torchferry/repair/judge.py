@@ -45,13 +45,24 @@ def better(case: Case, history: History, mended: Diagnosis) -> bool:
     return gone and all(_identity(d) not in seen or d in history.best.errors for d in case.errors)
 
 
+def broken_off(history: History, what: str, seconds: float) -> History:
+    """Return the history with a word, at the first error, on what there was no more time for."""
+    if not history.best.errors:
+        return history
+    words = f"{what} was broken off after {seconds:.0f} s"
+    return replace(history, best=_with_words(history.best, history.best.errors[0], words))
+
+
 def _with_failed_repair(best: Case, mended: Diagnosis, repair: Repair, case: Case) -> Case:
     """Return the best case with a word on a repair that did not help, where it stopped before there was a file."""
     fault = case.steps[-1].fault if case.steps else None
     if fault is None or not fault.text:
         return best
-    words = f"tried: {repair.title}; {fault.text.strip().splitlines()[0][:400]}"
-    told = tuple(replace(d, evidence=(*d.evidence, words)) if d == mended else d for d in best.diagnoses)
+    return _with_words(best, mended, f"tried: {repair.title}; {fault.text.strip().splitlines()[0][:400]}")
+
+
+def _with_words(best: Case, about: Diagnosis, words: str) -> Case:
+    told = tuple(replace(d, evidence=(*d.evidence, words)) if d == about else d for d in best.diagnoses)
     return replace(best, diagnoses=told)
 
 

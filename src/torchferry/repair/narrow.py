@@ -1,22 +1,22 @@
 """The last resort: declare less. When no repair is left, the sizes that are to blame get a smaller range, or stay fixed.
 
 Only sizes that were found by trying are given up, never one that the user asked for; and the narrower file is captured,
-checked and verified like any other. A loop written out round by round is not narrowed: the number of rounds that the example
-happens to need is no range that anybody means, and the diagnosis names what would work instead.
+checked and verified like any other. A loop written out round by round is not narrowed to the rounds that the example happens
+to need: that is no range that anybody means, and the diagnosis names what would work instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from torchferry.guards import holds, symbols
 from torchferry.records import Bound, Case, Diagnosis, Dim, Edit, History, Repair, Verified
-from torchferry.repair.systematic import Judge
 
 CODE = "INP020"
 UNROLLED = ("CAP004",)  # a Python loop over a size
-FAR = 4096  # a guard that holds up to here has no upper end
+FAR = 1024  # a guard that holds up to here has no upper end
 Cut = tuple[int, int | None, int]  # from, to, in steps of
 
 
@@ -25,30 +25,38 @@ class _Blamed:
     """A dim with the sizes at which the file was seen to be right and wrong while the other dims stood still."""
 
     dim: Dim
-    example: int
+    example: Mapping[str, int]
     good: tuple[int, ...]
     bad: tuple[int, ...]
     guards: tuple[str, ...]
 
+    @property
+    def own(self) -> int:
+        return self.example[self.dim.name]
 
-def narrowings(history: History, judge: Judge) -> Iterator[Repair]:
+    def fine(self, size: int) -> bool:
+        """Whether no guard of the program is broken at a size."""
+        return all(holds(text, {**self.example, self.dim.name: size}) is not False for text in self.guards)
+
+
+def narrowings(history: History) -> Iterator[Repair]:
     """Yield ways to declare less for the best case so far, the widest first; none where sizes are not to blame."""
     case = history.best
     bound = case.value("inputs")
-    if case.ok or not isinstance(bound, Bound) or case.job.onnx is not None or _unrolled(history):
+    if case.ok or not isinstance(bound, Bound) or case.job.onnx is not None:
         return
     free = [d for d in bound.signature.dims if not d.asked]
     verified = case.value("verify")
     if verified is not None and free:
-        yield from _after_trials(case, free, verified, judge)
-    elif free and not _by_values(case):
+        yield from _after_trials(case, free, verified, unrolled=_unrolled(history))
+    elif free and not _unrolled(history) and not _by_values(case):
         yield from _after_fault(case, free)
 
 
 def wider(history: History) -> Iterator[Repair]:
     """Yield the ways to give back one of several sizes that were fixed together: perhaps not all of them are to blame."""
-    fixed = [n for r in history.kept if r.code == CODE for n, cut in r.edit.params["sizes"].items() if cut is None]
-    for name in fixed if len(fixed) > 1 else ():
+    edits = [r.edit.params["sizes"] for r in history.kept if r.code == CODE]
+    for name in [n for sizes in edits if len(sizes) > 1 for n, cut in sizes.items() if cut is None]:
         yield Repair(CODE, f"`{name}` free again", Edit("inputs", "narrow", {"sizes": {}, "released": [name]}))
 
 
@@ -67,68 +75,103 @@ def _by_values(case: Case) -> bool:
 # --- by the trials that failed -----------------------------------------------------------------------
 
 
-def _after_trials(case: Case, free: list[Dim], verified: Verified, judge: Judge) -> Iterator[Repair]:
-    example = verified.trials[0].sizes if verified.trials else {}
+def _after_trials(case: Case, free: list[Dim], verified: Verified, *, unrolled: bool) -> Iterator[Repair]:
+    seen = case.findings("judged-by-size")
+    if not seen:
+        return
+    example = verified.trials[0].sizes
     if any(t.sizes == example for t in verified.failed):  # wrong without another size, yet perhaps right where none can move
-        if judge({}) == "wrong":
+        if seen[0].facts["example"] == "wrong" and not unrolled:
             yield _repair(case, {d.name: None for d in free})
         return
-    found = [b for dim in free if (b := _blamed(case, dim, verified, judge)) is not None]
+    verdicts = {(str(name), int(size)): str(verdict) for name, size, verdict in seen[0].facts["moved"]}
+    found = [b for dim in free if (b := _blamed(case, dim, verified, verdicts)) is not None]
     if any(not any(t.sizes[blamed.dim.name] in blamed.bad for blamed in found) for t in verified.failed):
         return  # some trial fails at sizes that are mostly fine: it is about values, and no size is to blame for it
+    cuts = {b.dim.name: [c for c in _cuts(b) if not unrolled or c[1] == b.dim.high] for b in found}
+    if len(found) > 1 and (together := _together(found, cuts)):
+        yield _repair(case, together)
     for blamed in sorted(found, key=lambda b: -len(b.bad)):
-        for cut in _cuts(blamed):
+        for cut in cuts[blamed.dim.name]:
             yield _repair(case, {blamed.dim.name: list(cut)})
-        yield _repair(case, {blamed.dim.name: None})
+        if not unrolled:
+            yield _repair(case, {blamed.dim.name: None})
 
 
-def _blamed(case: Case, dim: Dim, verified: Verified, judge: Judge) -> _Blamed | None:
+def _blamed(case: Case, dim: Dim, verified: Verified, verdicts: Mapping[tuple[str, int], str]) -> _Blamed | None:
     """Return the sizes at which a dim alone makes the file wrong, whatever the values; None if there are none."""
     example = verified.trials[0].sizes
-    bad = {t.sizes[dim.name] for t in verified.failed} - {example[dim.name]}
-    bad = {size for size in bad if judge({dim.name: size}) == "wrong"}
-    good = {t.sizes[dim.name] for t in verified.trials if t.outcome == "agree"} - bad
-    if not bad or judge({}) != "right":
+    bad = {size for (name, size), verdict in verdicts.items() if name == dim.name and verdict == "wrong"}
+    tried = {t.sizes[dim.name] for t in verified.failed}
+    by_luck = [s for (name, s), verdict in verdicts.items() if name == dim.name and verdict == "mixed" and s not in tried]
+    if not bad or by_luck:
         return None
+    good = {t.sizes[dim.name] for t in verified.trials if t.outcome == "agree"} - bad
+    guards = tuple(t for t in _binding(case, verified) if dim.name in symbols(t) and symbols(t) <= example.keys())
+    return _Blamed(dim, example, tuple(good), tuple(bad), guards)
+
+
+def _binding(case: Case, verified: Verified) -> list[str]:
+    """Return the guards that may matter: one that is broken at sizes where the file is right was only torch's own reckoning."""
     texts = [str(f.facts["guard"]) for f in case.findings("guard-narrows")]
-    guards = tuple(t for t in texts if symbols(t) == {dim.name})
-    blamed = _Blamed(dim, example[dim.name], tuple(good), tuple(bad), guards)
-    ends = [e for way in (-1, 1) if (e := _end(blamed, way)) is not None and e in good and e != blamed.example]
-    return blamed if all(judge({dim.name: end}) == "right" for end in ends) else None
+    right = [t.sizes for t in verified.trials if t.outcome == "agree"]
+    return [text for text in texts if not any(holds(text, sizes) is False for sizes in right)]
 
 
-def _cuts(blamed: _Blamed) -> Iterator[Cut]:
-    """Yield ranges around the example in which nothing was seen to fail: all multiples of a number, then one stretch."""
-    dim = blamed.dim
-    for step in _steps(blamed):
-        first = -(-max(dim.low, 1) // step) * step
-        yield first, dim.high, step
-    low, high = _end(blamed, -1), _end(blamed, 1)
-    if low != high:
-        yield low if low is not None else dim.low, high, dim.multiple_of
+def _cuts(blamed: _Blamed) -> list[Cut]:
+    """Return ranges around the example in which nothing was seen to fail: the widest that the guards say, then by the trials."""
+    explained = not any(blamed.fine(size) for size in blamed.bad)
+    said = [cut for step in _steps(blamed) if (cut := _run(blamed, step)) is not None] if explained else []
+    said = sorted(said, key=lambda c: (c[1] != blamed.dim.high, c[2]))[:1]  # as far as the model goes, in the smallest steps
+    low, high = _last_good(blamed, -1), _last_good(blamed, 1)
+    shown: list[Cut] = [(low or blamed.dim.low, high, blamed.dim.multiple_of)] if low != high else []
+    return [*said, *(cut for cut in shown if cut not in said)]
 
 
 def _steps(blamed: _Blamed) -> list[int]:
-    """Return the numbers that divide every size at which the file is right and none at which it is wrong, as a guard has it."""
-    numbers = [n for n in range(2, blamed.example + 1) if blamed.example % n == 0 and n % blamed.dim.multiple_of == 0]
-    said = [n for n in numbers if any(f"{n}" in text and "Mod" in text for text in blamed.guards)]
-    return [n for n in said if all(b % n for b in blamed.bad)]
+    step, own = blamed.dim.multiple_of, blamed.own
+    return [n for n in range(step, own + 1, step) if own % n == 0]
 
 
-def _end(blamed: _Blamed, way: int) -> int | None:
-    """Return where the range must end in a direction: before the first size that fails, as near as the guards or trials tell."""
-    dim, example = blamed.dim, blamed.example
-    beyond = [b for b in blamed.bad if (b - example) * way > 0]
+def _run(blamed: _Blamed, step: int) -> Cut | None:
+    """Return the multiples of a step around the example at which every guard holds; None if there is only the example."""
+    dim, low, high = blamed.dim, blamed.own, blamed.own
+    end = FAR if dim.high is None else min(dim.high, FAR)
+    while low - step >= max(dim.low, 1) and blamed.fine(low - step):
+        low -= step
+    while high + step <= end and blamed.fine(high + step):
+        high += step
+    if low == high:
+        return None
+    return low, dim.high if high + step > end else high, step
+
+
+def _within(size: int | None, cut: Cut) -> bool:
+    return size is not None and size >= cut[0] and (cut[1] is None or size <= cut[1]) and size % cut[2] == 0
+
+
+def _last_good(blamed: _Blamed, way: int) -> int | None:
+    """Return where the range must end in a direction as the trials have it: at the last good size before the first bad one."""
+    beyond = [b for b in blamed.bad if (b - blamed.own) * way > 0]
     if not beyond:
-        return dim.low if way < 0 else dim.high
-    edge = min(beyond, key=lambda b: abs(b - example))
-    if any(holds(text, {dim.name: edge}) is False for text in blamed.guards):
-        size = example
-        while size + way != edge and all(holds(text, {dim.name: size + way}) is not False for text in blamed.guards):
-            size += way
-        steps = -(-size // dim.multiple_of) if way < 0 else size // dim.multiple_of
-        return steps * dim.multiple_of
-    return max((g for g in (*blamed.good, example) if (edge - g) * way > 0), key=lambda g: g * way)
+        return blamed.dim.low if way < 0 else blamed.dim.high
+    edge = min(beyond, key=lambda b: abs(b - blamed.own))
+    return max((g for g in (*blamed.good, blamed.own) if (edge - g) * way > 0), key=lambda g: g * way)
+
+
+def _together(found: Sequence[_Blamed], cuts: Mapping[str, Sequence[Cut]]) -> dict[str, list[int | None]]:
+    """Return the widest cut of every dim, if the guards hold wherever all of them are moved; empty if they do not."""
+    if not all(cuts.values()):
+        return {}
+    first = {name: choice[0] for name, choice in cuts.items()}
+    points = [
+        [n for n in range(low, low + 6 * step, step) if _within(n, (low, high, step))] for low, high, step in first.values()
+    ]
+    for point in itertools.product(*points):
+        sizes = {**found[0].example, **dict(zip(first, point, strict=True))}
+        if any(holds(text, sizes) is False for blamed in found for text in blamed.guards):
+            return {}
+    return {name: list(cut) for name, cut in first.items()}
 
 
 # --- by what stopped a stage --------------------------------------------------------------------------

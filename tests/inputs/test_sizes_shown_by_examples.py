@@ -1,0 +1,79 @@
+"""Sizes that hang on values, or on each other: no call can be made up that moves them alone, but the user's examples do."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import nn
+
+import torchferry
+from torchferry.inputs import bind
+from torchferry.records import Bound, Case, Job
+
+
+class Parts(nn.Module):
+    """Rows in groups, whose sizes are the values of another input."""
+
+    def forward(self, x: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
+        return torch.stack([part.mean(0) for part in torch.split(x, sizes.tolist())])
+
+
+class Fitted(nn.Module):
+    """A picture put into the middle of one that is never smaller."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        high, wide = x.shape[2] - y.shape[2], x.shape[3] - y.shape[3]
+        if high > 0 or wide > 0:
+            y = nn.functional.pad(y, (wide // 2, wide - wide // 2, high // 2, high - high // 2))
+        return torch.cat([x, y], 1)
+
+
+def bound(model: nn.Module, args: tuple[torch.Tensor, ...], *examples: tuple[torch.Tensor, ...]) -> Bound:
+    step = bind(Case(Job(model, args, examples=tuple((e, {}) for e in examples))))
+    assert isinstance(step.value, Bound), step.fault
+    assert [f.kind for f in step.findings] == []
+    return step.value
+
+
+ROWS = (torch.rand(6, 4), torch.tensor([2, 3, 1]))
+MORE_ROWS = (torch.rand(10, 4), torch.tensor([5, 1, 4]))
+
+
+def test_a_size_that_must_be_the_sum_of_values_moves_as_far_as_the_examples_do() -> None:
+    found = bound(Parts(), ROWS, MORE_ROWS).signature
+    assert [spec.shape for spec in found.inputs] == [("batch_size", "length"), (3,)]
+    dim = found.dim("batch_size")
+    assert dim is not None
+    assert (dim.low, dim.high, dim.asked) == (6, 10, True)
+    assert "as the examples show" in dim.why
+
+
+def test_without_such_examples_it_stays_as_it_is() -> None:
+    step = bind(Case(Job(Parts(), ROWS)))
+    assert [spec.shape for spec in step.value.signature.inputs] == [(6, "length"), (3,)]
+
+
+def test_an_example_that_the_model_refuses_moves_nothing() -> None:
+    wrong = (torch.rand(9, 4), torch.tensor([5, 1, 4]))
+    step = bind(Case(Job(Parts(), ROWS, examples=((wrong, {}),))))
+    assert {f.kind for f in step.findings} == {"asked-axis-does-not-move", "example-does-not-fit"}
+
+
+def test_sizes_that_are_equal_in_every_call_are_one_size() -> None:
+    class Two(nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
+            return torch.stack([part.mean(0) for part in torch.split(x * y, sizes.tolist())])
+
+    x, sizes = ROWS
+    more, others = MORE_ROWS
+    shapes = [spec.shape for spec in bound(Two(), (x, x, sizes), (more, more, others)).signature.inputs]
+    assert shapes == [("batch_size", "length"), ("batch_size", "length"), (3,)]
+
+
+def test_a_size_that_ends_where_another_does_crosses_with_the_examples_that_show_it() -> None:
+    args = (torch.rand(1, 2, 9, 9), torch.rand(1, 2, 8, 8))
+    others = [(torch.rand(1, 2, 12, 15), torch.rand(1, 2, 12, 14)), (torch.rand(2, 2, 8, 8), torch.rand(2, 2, 8, 8))]
+    result = torchferry.export(Fitted(), args, examples=others)
+    session = torchferry.InferenceSession(str(result.path))
+    for call in others:
+        np.testing.assert_array_equal(session.run(None, result.feeds(call))[0], Fitted()(*call))
