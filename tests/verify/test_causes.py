@@ -7,8 +7,12 @@ from pathlib import Path
 import onnx
 import pytest
 import torch
-from crossing import crossed, marked, stock, verdict
+from crossing import crossed, errors, marked, stock, verdict
 from torch import nn
+
+import torchferry
+from torchferry.translate import stage as translation
+from torchferry.verify import findings
 
 
 class FromTheExample(nn.Module):
@@ -115,3 +119,71 @@ def test_the_onnx_node_and_the_module_are_named(tmp_path: Path) -> None:
     place = verdict(model, example, path).diagnoses[0].location
     assert place.onnx_node == node.name
     assert place.module_path == "layers.4"
+
+
+class TwoPaths(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.keys, self.values = nn.Linear(6, 6), nn.Linear(6, 6)
+
+    def forward(self, x):
+        scores = (x @ self.keys(x).transpose(1, 2)).tanh()
+        weights = scores.softmax(-1)  # culprit
+        values = self.values(x)  # right, and later than what is wrong
+        return weights @ values
+
+
+def test_what_is_right_on_another_path_does_not_hide_where_the_wrong_one_begins(tmp_path: Path) -> None:
+    model, example = TwoPaths().eval(), (torch.randn(2, 5, 6),)
+    path = stock(model, example, tmp_path / "m.onnx")
+    file = onnx.load(str(path))
+    node = next(n for n in file.graph.node if n.op_type == "Softmax")
+    next(a for a in node.attribute if a.name == "axis").i = 1
+    onnx.save(file, str(path))
+    result = verdict(model, example, path)
+    assert marked(result), str(result.diagnoses[0].location)
+    assert result.diagnoses[0].location.onnx_node == node.name
+
+
+class Rare(nn.Module):
+    """Like the identity but for values that few draws have, whatever the size."""
+
+    def __init__(self, above: float):
+        super().__init__()
+        self.above = above
+
+    def forward(self, x):
+        return torch.where(x > self.above, x + 1, x)
+
+
+def test_a_size_is_blamed_only_if_other_values_fail_at_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    example = (torch.randn(2, 5, generator=torch.Generator().manual_seed(0)),)
+    path = stock(Rare(2.1), example, tmp_path / "m.onnx", {"x": {1: "length"}})
+    result = verdict(Rare(1e9), example, path)
+    resized = [t for t in result.trials if t.outcome == "differ" and t.sizes["length"] != 5 and t.values == "random"]
+    assert resized, "no draw at another size shows the difference; another threshold is needed"
+    assert "NUM001" in errors(result)
+    assert "NUM002" not in errors(result)
+    monkeypatch.setattr(findings, "_systematic", lambda bench, failing: True)
+    assert "NUM002" in errors(verdict(Rare(1e9), example, path))
+
+
+class Scaled(nn.Module):
+    def forward(self, x):
+        return x.sum(-1) * 1.5  # culprit
+
+
+def test_a_wrong_rewrite_of_the_exporters_optimiser_is_left_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = translation.optimise
+
+    def wrong(model):
+        right(model)
+        for node in list(model.graph):
+            if node.op_type == "Mul":
+                node.outputs[0].replace_all_uses_with(node.inputs[0], replace_graph_outputs=True)
+
+    monkeypatch.setattr(translation, "optimise", wrong)
+    result = torchferry.export(Scaled(), (torch.randn(2, 4),), tmp_path / "m.onnx", check=False)
+    assert result.ok, [(d.code, d.message) for d in result.diagnoses]
+    assert [r.title for r in result.repairs] == ["leave the exporter's optimiser off"]
+    assert [d.code for d in result.diagnoses if d.fixed] == ["NUM001"]

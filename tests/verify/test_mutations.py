@@ -21,9 +21,10 @@ from hypothesis import strategies as st
 from mutations import wounded
 from torch import nn
 
-from torchferry import ort, pipeline
+from torchferry import pipeline
 from torchferry.records import Case, Fault, Job
 from torchferry.verify import verify
+from torchferry.worker import Worker
 
 
 class Attention(nn.Module):
@@ -91,7 +92,7 @@ def _made(example: torch.Tensor, shape: list[int], generator: torch.Generator) -
     return torch.randint(0, 20, shape, generator=generator)
 
 
-def changes_an_output(worker: ort.Worker, good: Path, bad: Path, bench: Bench) -> bool:
+def changes_an_output(worker: Worker, good: Path, bad: Path, bench: Bench) -> bool:
     """Return whether two files differ on some ordinary input, by more than anybody would call rounding."""
     keys = [worker.open(good), worker.open(bad)]
     if isinstance(keys[1], Fault):
@@ -119,7 +120,7 @@ class Bench:
         assert self.case.ok, [(d.code, d.message) for d in self.case.diagnoses]
         self.proto = onnx.load(str(self.good))
 
-    def wound(self, worker: ort.Worker, seed: int) -> Path | None:
+    def wound(self, worker: Worker, seed: int) -> Path | None:
         """Return a wounded copy of the file; None where the wound changes nothing, or makes it fail to load."""
         wound = wounded(self.proto, seed)
         if wound is None:
@@ -149,7 +150,7 @@ def signal(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 @settings(max_examples=6, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 10**6))
 def test_a_wound_that_changes_an_output_is_caught(signal: Bench, seed: int) -> None:
-    with ort.Worker(time_limit=30) as worker:
+    with Worker(time_limit=30) as worker:
         bad = signal.wound(worker, seed)
     assume(bad is not None)
     assert bad is not None
@@ -163,7 +164,7 @@ def test_nearly_all_of_many_wounds_are_caught(tmp_path: Path, capsys: pytest.Cap
     for name in MODELS:
         (tmp_path / name).mkdir()
         bench = Bench(name, tmp_path / name)
-        with ort.Worker(time_limit=30) as worker:
+        with Worker(time_limit=30) as worker:
             wounds = {seed: bad for seed in range(100, 160) if (bad := bench.wound(worker, seed)) is not None}
         harmful[name] = len(wounds)
         missed[name] = [seed for seed, bad in wounds.items() if bench.missed(bad)]

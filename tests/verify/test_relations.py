@@ -133,3 +133,40 @@ def test_a_trial_can_be_run_again(tmp_path: Path) -> None:
         again, twice = result.inputs(trial), result.inputs(trial)
         assert all((again[n] == twice[n]).all() or trial.values == "nan" for n in again)
         assert again["x"].shape[0] == 2
+
+
+class Noisy(nn.Module):
+    def __init__(self, fixed: bool):
+        super().__init__()
+        self.fixed = fixed
+
+    def forward(self, x):
+        return x + (torch.ones(2, 4) if self.fixed else torch.randn(2, 4))  # culprit
+
+
+def test_the_same_call_twice_tells_a_file_that_always_gives_the_same(tmp_path: Path) -> None:
+    example = (torch.zeros(2, 4),)
+    result = verdict(Noisy(fixed=False), example, stock(Noisy(fixed=True), example, tmp_path / "m.onnx"))
+    assert errors(result) == ["NUM005"]  # no single answer is wrong: the values are drawn anew at every call
+    assert marked(result)
+
+
+class Accumulating(nn.Module):
+    def __init__(self, keeps: bool):
+        super().__init__()
+        self.keeps = keeps
+        self.register_buffer("seen", torch.zeros(4))
+
+    def forward(self, x):
+        y = x + self.seen
+        if self.keeps:
+            self.seen.copy_(x.sum(0))  # culprit
+        return y
+
+
+def test_two_calls_in_a_row_tell_a_file_that_forgets(tmp_path: Path) -> None:
+    example = (torch.randn(2, 4),)
+    result = verdict(Accumulating(keeps=True), example, stock(Accumulating(keeps=False), example, tmp_path / "m.onnx"))
+    assert errors(result) == ["NUM004"]  # every first call is right
+    assert {t.outcome for t in result.trials} <= {"agree", "ill-conditioned"}
+    assert marked(result)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import onnx
 import torch
 from crossing import crossed, stock, verdict
@@ -91,6 +92,19 @@ def test_an_export_that_was_refused_is_reproduced_by_the_whole_file_which_says_s
     told, words, _ = shown(result, tmp_path / "shown")
     assert "DIFFERS" in told
     assert "the whole file" in words
+
+
+def test_the_command_writes_it_too_and_the_trial_is_in_an_npz(tmp_path: Path) -> None:
+    (tmp_path / "models.py").write_text("import torch\ndef relu():\n    return torch.nn.ReLU(), (torch.randn(2, 4),)\n")
+    stock(nn.Softplus(), (torch.randn(2, 4),), tmp_path / "m.onnx")
+    words = ["verify", "models.py:relu", "m.onnx", "--reproducer", "shown", "--trials", "4"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "torchferry", *words], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1, ended.stderr
+    with np.load(tmp_path / "shown" / "trial.npz") as kept:
+        assert any(a.shape == (2, 4) for a in kept.values())
+    assert (tmp_path / "shown" / "reproduce.py").is_file()
 
 
 def test_there_is_nothing_to_write_when_all_is_well(tmp_path: Path) -> None:

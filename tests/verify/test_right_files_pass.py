@@ -83,6 +83,44 @@ def test_a_pooled_output_that_differs_by_padding_is_wrong(tmp_path: Path) -> Non
     assert errors(result)
 
 
+class OfNothing(nn.Module):
+    """A sum over real tokens; a row without any is something of its own."""
+
+    def __init__(self, position: int, weight: float):
+        super().__init__()
+        self.position, self.weight = position, weight
+
+    def forward(self, x, attention_mask):
+        total = (x * attention_mask[..., None]).sum(1)
+        nothing = attention_mask.sum(1, keepdim=True) == 0
+        return torch.where(nothing, self.weight * x[:, self.position] + 1 - self.weight, total)
+
+
+def test_a_row_without_a_token_may_differ_where_eager_takes_what_lies_under_the_mask(tmp_path: Path) -> None:
+    example = (torch.randn(2, 5, 3), torch.ones(2, 5, dtype=torch.int64))
+    result = verdict(OfNothing(0, 1.0), example, stock(OfNothing(1, 1.0), example, tmp_path / "m.onnx"))
+    assert result.ok, [(d.code, d.message) for d in result.diagnoses]
+    assert {t.values for t in result.trials if t.outcome == "padding-only"} == {"empty-row"}
+
+
+def test_a_row_without_a_token_may_not_differ_where_eager_gives_a_number_of_its_own(tmp_path: Path) -> None:
+    example = (torch.randn(2, 5, 3), torch.ones(2, 5, dtype=torch.int64))
+    result = verdict(OfNothing(0, 0.0), example, stock(OfNothing(0, 1.0), example, tmp_path / "m.onnx"))
+    assert errors(result) == ["NUM001"]
+    assert {t.values for t in result.trials if t.outcome == "differ"} == {"empty-row"}
+
+
+class Phase(nn.Module):
+    def forward(self, x):
+        return x.cumsum(1).cos()
+
+
+def test_a_long_sum_added_up_in_another_order_is_rounding_whatever_follows(tmp_path: Path) -> None:
+    result = crossed(Phase(), (torch.randn(2, 2048),), tmp_path)
+    assert result.ok, [(d.code, d.message) for d in result.diagnoses]
+    assert "ill-conditioned" in {t.outcome for t in result.trials}
+
+
 class Picky(nn.Module):
     def forward(self, x):
         if (x < 0).any():

@@ -130,3 +130,24 @@ def test_a_file_with_nothing_but_rounding_is_not_called_verified(tmp_path: Path)
     result = crossed(NothingButRounding(example[0]).eval(), example, tmp_path)
     assert not result.ok
     assert errors(result) == ["NUM021"]
+
+
+class Gate(nn.Module):
+    """A gate that is all but shut, times numbers that are far apart: what is left of it is rounding."""
+
+    def __init__(self, shut: bool):
+        super().__init__()
+        self.shut, self.gain = shut, nn.Parameter(torch.full((4,), 1e6))
+
+    def forward(self, x):
+        return (nn.functional.silu(x) * self.gain * (0.5 if self.shut else 1.0),)
+
+
+def test_a_bounded_function_may_be_a_unit_of_its_range_off_and_no_more() -> None:
+    far = torch.full((2, 4), -1000.0)
+    want = [Gate(False)(far)[0].detach().numpy()]
+    leak = [want[0] - 1.5e-5 * 1e6]  # a sigmoid that stops at 1.5e-8
+    assert ill_conditioned(Gate(False), (far,), want, leak, exact=False, rounds=False)
+    near = torch.full((2, 4), 1.0)
+    pair = [[Gate(shut)(near)[0].detach().numpy()] for shut in (False, True)]
+    assert not ill_conditioned(Gate(False), (near,), *pair, exact=False, rounds=False)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
 import torch
+from crossing import crossed
 from torch import nn
 
 from torchferry.records import Bound, Dim, Guard, Signature, TensorSpec
@@ -38,6 +43,28 @@ def test_sizes_stay_within_the_promised_range_and_step() -> None:
     assert 40 in sizes
 
 
+def test_one_below_and_one_above_each_landmark_are_tried() -> None:
+    assert {29, 30, 31} <= set(candidates(Dim("length", 1), 5, [30]))
+
+
+def test_sizes_move_one_at_a_time_and_together() -> None:
+    two = replace(
+        bound(),
+        signature=Signature((TensorSpec("x", "float32", ("batch", "length")),), (Dim("batch", 1), Dim("length", 1))),
+    )
+    moved = [frozenset(p.sizes) for p in plans(two, (), seed=0) if p.values == "random"]
+    assert {frozenset({"batch"}), frozenset({"length"}), frozenset({"batch", "length"})} <= set(moved)
+    alone = {p.sizes["length"] for p in plans(two, (), seed=0) if set(p.sizes) == {"length"} and p.values == "random"}
+    assert {1, 2, 4, 6, 10, 16} <= alone
+
+
+def test_all_ways_to_fill_that_are_promised_are_among_the_trials() -> None:
+    floats = {"random", "scaled", "offset", "constant", "negative", "zero-rows", "ties", "large", "tiny", "nan", "inf", "-inf"}
+    integers = {"duplicates", "zeros", "negative", "negative-ids", "max-id"}
+    masks = {"all-ones", "right-padded", "left-padded", "one-valid", "empty-row", "random-mask", "short-lengths"}
+    assert floats | integers | masks <= {p.values for p in plans(bound(), (), seed=0)}
+
+
 def test_an_empty_past_is_tried_where_it_is_promised() -> None:
     assert candidates(Dim("past", 0), 4, [])[0] == 0
     assert 0 not in candidates(Dim("length", 1), 4, [])
@@ -65,3 +92,22 @@ def test_integers_of_guards_comparisons_and_tables_are_landmarks() -> None:
     found = landmarks(Windowed(), (Guard("length > 21"),))
     assert found[0] == 21
     assert {7, 12, 33} <= set(found)
+
+
+class Clamped(nn.Module):
+    """onnxruntime does not clamp numbers just above 2**31; without a table to look up, what comes of that is a wrong answer."""
+
+    def __init__(self, rows: int):
+        super().__init__()
+        self.table = nn.Embedding(rows, 3) if rows else None
+
+    def forward(self, ids):
+        clamped = ids.clamp(0, 6)
+        return clamped * 2 if self.table is None else self.table(clamped)
+
+
+@pytest.mark.parametrize(("rows", "ok"), [(7, True), (0, False)])
+def test_ids_that_no_table_has_are_tried_and_count_only_where_there_is_no_table(rows: int, ok: bool, tmp_path: Path) -> None:
+    result = crossed(Clamped(rows), (torch.randint(0, 7, (2, 4)),), tmp_path)
+    assert result.ok is ok, [(d.code, d.message) for d in result.diagnoses]
+    assert next(t.outcome for t in result.trials if t.values == "big-ids") in ("beyond-range", "differ")

@@ -8,28 +8,37 @@ from __future__ import annotations
 import torch
 
 from torchferry.records import Bound
-from torchferry.verify.arrays import array
+from torchferry.verify.arrays import Array, array
 from torchferry.verify.masks import padding
+from torchferry.verify.sides import Call
 
 LOUD = 100.0  # times the usual values: a mask that leaks a thousandth is seen
 
 
-def garbage_under_padding(bound: Bound, sizes: dict[str, int], seed: int) -> tuple[torch.Tensor, ...]:
+def garbage_under_padding(bound: Bound, sizes: dict[str, int], seed: int) -> Call:
     """Return a right-padded call with other values under the padding; ValueError where no input is a token mask."""
-    padded, other = bound.vary(sizes, "right-padded", seed), bound.vary(sizes, "random", seed + 7)
-    names = [s.name for s in bound.signature.inputs]
-    examples = {n: array(a) for n, a in zip(names, bound.args, strict=True)}
-    real = padding(bound.signature, {n: array(a) for n, a in zip(names, padded, strict=True)}, examples, bound.roles)
+    padded = bound.vary(sizes, "right-padded", seed)
+    real = tokens(bound, padded)
     if real is None or real.all():
         raise ValueError("no input says which tokens are padding")
-    pads = torch.from_numpy(~real)
-    changed = [
-        _with(p, o, pads) if bound.roles.get(n, "float") in ("float", "ids") else p
-        for n, p, o in zip(names, padded, other, strict=True)
-    ]
+    changed = with_garbage(bound, padded, real, bound.vary(sizes, "random", seed + 7))
     if all(c is p for c, p in zip(changed, padded, strict=True)):
         raise ValueError("no input has a value for each token")
-    return tuple(changed)
+    return changed
+
+
+def tokens(bound: Bound, args: Call) -> Array | None:
+    """Return where a call's tokens are real, as booleans of (batch, length), or None when no input is a token mask."""
+    names = [s.name for s in bound.signature.inputs]
+    given, examples = ({n: array(a) for n, a in zip(names, tensors, strict=True)} for tensors in (args, bound.args))
+    return padding(bound.signature, given, examples, bound.roles)
+
+
+def with_garbage(bound: Bound, args: Call, real: Array, other: Call) -> Call:
+    """Return a call with other, loud values where its tokens are not real."""
+    roles = [bound.roles.get(s.name, "float") for s in bound.signature.inputs]
+    pads = torch.from_numpy(~real)
+    return tuple(_with(a, o, pads) if role in ("float", "ids") else a for role, a, o in zip(roles, args, other, strict=True))
 
 
 def _with(values: torch.Tensor, other: torch.Tensor, pads: torch.Tensor) -> torch.Tensor:

@@ -10,13 +10,13 @@ from pathlib import Path
 import onnx
 
 from torchferry import eager
-from torchferry.ort import Worker
 from torchferry.records import Fault, Location, Translated
 from torchferry.verify.fingerprint import Index
 from torchferry.verify.inside import expose, opened
 from torchferry.verify.judge import Bench, Judged, differences
 from torchferry.verify.provenance import place_of_node
 from torchferry.verify.tape import record
+from torchferry.worker import Worker
 
 # The names by which onnxruntime's optimisers can be switched off; it ignores unknown ones without a word.
 OPTIMISERS = (

@@ -7,7 +7,7 @@ values are looked for inside the file; and the source around the line, for the `
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -50,7 +50,7 @@ def _differing(scene: Scene, inside: Inside) -> Culprit | None:
         return _by_flow(scene)
     after = Index(here)
     if scene.at_the_example:
-        return _after_the_last_match(scene, inside, after)
+        return _first_astray(scene, inside, after)
     there = inside.values(scene.reference)
     if isinstance(there, Fault):
         return _by_flow(scene)
@@ -62,23 +62,39 @@ def _differing(scene: Scene, inside: Inside) -> Culprit | None:
         matched = n if names else matched
     if parting < max(len(scene.right.notes), len(scene.wrong.notes)):
         return _by_flow(scene)
-    return _after_the_last_match(scene, inside, after)
+    return _first_astray(scene, inside, after)
 
 
-def _after_the_last_match(scene: Scene, inside: Inside, after: Index) -> Culprit | None:
-    """Return the op after the last one whose value is in the file, among those whose values depend on the inputs."""
-    notes, moving = scene.wrong.notes, _moving(scene)
-    last = next((n for n in reversed(moving) if _names(after, notes[n])), None)
-    beyond = [n for n in moving if last is None or n > last]
+def _first_astray(scene: Scene, inside: Inside, after: Index) -> Culprit | None:
+    """Return the first op from which on nothing that is made of its value is in the file.
+
+    Where a value is merely fused away, something made of it is. Values that do not depend on the inputs are found
+    everywhere, and tell nothing.
+    """
+    notes = scene.wrong.notes
+    moving = _moving(scene) or list(range(len(notes)))
+    found = {n for n in moving if _names(after, notes[n])}
+    alive = _used_by(notes, found)
+    astray = [n for n in moving if n not in alive]
     # with every value laid open the file is right: nothing is fused any more, and half precision is kept between ops
     half = [n for n in moving if {"float16", "bfloat16"} & set(notes[n].dtypes)]
-    suspects = beyond or half[-1:] or moving[-1:]
+    suspects = [n for n in astray if n in _used_by(notes, astray[-1:])] or half[-1:] or moving[-1:]
     if not suspects:
         return None
-    names = _names(after, notes[last]) if last is not None else []
-    taker = inside.taker_of(names[-1]) if names else None
-    found = settle(scene, suspects[0], last, _called(taker))
-    return replace(found, cause="precision") if not beyond and half else found
+    last = max((n for n in found if n < suspects[0]), default=None)
+    given = [n for n in notes[suspects[0]].takes if n in found] or ([last] if last is not None else [])
+    names = [name for n in given for name in _names(after, notes[n])]
+    culprit = settle(scene, suspects[0], last, _called(inside.taker_of(names[-1]) if names else None))
+    return replace(culprit, cause="precision") if not astray and half else culprit
+
+
+def _used_by(notes: Sequence[Note], ends: Iterable[int]) -> set[int]:
+    """Return the ops whose values went into those of some ops, with these."""
+    used = set(ends)
+    for n in range(len(notes) - 1, -1, -1):
+        if n in used:
+            used.update(notes[n].takes)
+    return used
 
 
 def _moving(scene: Scene) -> list[int]:

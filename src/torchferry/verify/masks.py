@@ -41,21 +41,27 @@ def marks_padding(name: str, example: Array) -> bool:
 
 
 def under_padding(real: Array, output: Array, length_name: Size | None, declared: Sequence[Size]) -> Array | None:
-    """Return where an output stands for padding, or None when it has no axis of the mask's.
+    """Return where an output stands for padding, token by token, or None when it has no axis of the mask's.
 
-    The axis is told by the name that the file declares for it, else by its size. An output without the length axis stands
-    for padding only where its whole row does: a pooled row that is wrong is wrong.
+    The axis is told by the name that the file declares for it, else by its size.
     """
     if output.ndim < 1 or output.shape[0] != real.shape[0]:
         return None
-    batch, length = real.shape
+    length = real.shape[1]
     named = [a for a in range(1, output.ndim) if len(declared) == output.ndim and declared[a] == length_name]
     sized = [a for a in range(1, output.ndim) if output.shape[a] == length]
     if axis := next((a for a in [*named, *sized] if output.shape[a] == length), None):
         return _along(~real, axis, output)
     if output.ndim >= 3 and 0 < output.shape[1] < length:  # the mask also covers the past; the output speaks of the new tokens
         return _along(~real[:, length - output.shape[1] :], 1, output)
-    return np.broadcast_to((~real.any(axis=1)).reshape((batch,) + (1,) * (output.ndim - 1)), output.shape)
+    return None
+
+
+def empty_rows(real: Array, output: Array) -> Array | None:
+    """Return where an output stands for rows without a single token, or None when it has no axis of rows."""
+    if output.ndim < 1 or output.shape[0] != real.shape[0]:
+        return None
+    return np.broadcast_to((~real.any(axis=1)).reshape((-1,) + (1,) * (output.ndim - 1)), output.shape)
 
 
 def length_name(signature: Signature, examples: Mapping[str, Array], roles: Mapping[str, str]) -> Size | None:

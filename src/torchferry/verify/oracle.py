@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 
 from torchferry import eager
 from torchferry.verify.arrays import Array, array, arrays, is_float, wide
+from torchferry.verify.noise import Noisy, nudge
 
 NUDGES = 6  # perturbed runs that show how much rounding alone can move an output
 FACTOR = 2.0  # the file may be this much further from float64 than eager is
@@ -107,7 +109,7 @@ def spread(module: torch.nn.Module, args: tuple[Any, ...], want: list[Array]) ->
 
 
 def _nudged(module: torch.nn.Module, args: tuple[Any, ...], seed: int, size: float = 1.0) -> list[Array]:
-    """Return the outputs with inputs, weights and buffers nudged; of a large model's weights only the vectors, to save memory."""
+    """Return the outputs with inputs, weights, buffers and roundings nudged; of a large model's weights only the vectors."""
     generator = torch.Generator().manual_seed(seed)
     twin = eager.fresh(module)
     whole = eager.weight_bytes(module) <= eager.WHOLE_COPY_BYTES
@@ -115,22 +117,19 @@ def _nudged(module: torch.nn.Module, args: tuple[Any, ...], seed: int, size: flo
         for part in twin.modules() if twin is not module else ():
             for name, weight in part.named_parameters(recurse=False):
                 if whole:  # in place: recurrent modules hold their weights twice
-                    weight.copy_(_nudge(weight, generator, size))
+                    weight.copy_(nudge(weight, generator, size))
                 elif weight.dim() < 2:  # shared with the user's model
-                    part._parameters[name] = torch.nn.Parameter(_nudge(weight, generator, size), requires_grad=False)
+                    part._parameters[name] = torch.nn.Parameter(nudge(weight, generator, size), requires_grad=False)
             for name, buffer in part.named_buffers(recurse=False):
-                part._buffers[name] = _nudge(buffer, generator, size)
-    try:
-        return arrays(eager.call(twin, tuple(_nudge(a, generator, size) for a in args)))
-    except Exception:  # an input at the very edge of what the model takes
-        return []
-
-
-def _nudge(tensor: torch.Tensor, generator: torch.Generator, size: float) -> torch.Tensor:
-    if not tensor.is_floating_point():
-        return tensor
-    signs = torch.randint(-1, 2, tensor.shape, generator=generator).to(tensor.dtype)
-    return tensor * (1 + signs * size * torch.finfo(tensor.dtype).eps)
+                part._buffers[name] = nudge(buffer, generator, size)
+    moved = tuple(nudge(a, generator, size) for a in args)
+    for noisy in (Noisy(generator), nullcontext()):
+        try:
+            with noisy:
+                return arrays(eager.call(twin, moved))
+        except Exception:  # an input at the edge of what the model takes; torch.cond and its like do not bear being watched
+            continue
+    return []
 
 
 def ill_conditioned(

@@ -13,7 +13,6 @@ import numpy as np
 import onnx
 
 from torchferry import eager
-from torchferry.ort import Worker
 from torchferry.records import Bound, Case, Fault, Tolerance, Translated, Trial
 from torchferry.verify.arrays import Array, array, arrays
 from torchferry.verify.judge import judge
@@ -22,6 +21,7 @@ from torchferry.verify.sides import Call, open_sides, output_order
 from torchferry.verify.smallest import Part, smallest
 from torchferry.verify.stage import laid_out
 from torchferry.verify.trials import Plan
+from torchferry.worker import Worker
 
 SCRIPT = '''"""{title}
 

@@ -1,4 +1,4 @@
-"""A failing trial made smaller: each moving size is taken down as far as the failure lasts."""
+"""A failing trial made smaller: each size that was moved is taken back towards the example's, by halves, while it still fails."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ def shrink(bench: Bench, failing: Judged) -> Judged:
             smallest = again
             break
     for name in dict(smallest.plan.sizes):
-        for size in _smaller(smallest.plan.sizes[name], bench.sizes.get(name, 1)):
-            runs += 1
-            plan = replace(smallest.plan, sizes={name: size, **{k: v for k, v in smallest.plan.sizes.items() if k != name}})
-            again = _still_fails(bench, plan, failing) if runs < MOST_RUNS else None
-            if again is None:
-                break
-            smallest = again
+        failing_at, right_at = smallest.plan.sizes[name], bench.sizes.get(name, 1)
+        while abs(failing_at - right_at) > 1 and runs < MOST_RUNS:
+            runs, between = runs + 1, (failing_at + right_at) // 2
+            plan = replace(smallest.plan, sizes={**smallest.plan.sizes, name: between})
+            if (again := _still_fails(bench, plan, failing)) is None:
+                right_at = between
+            else:
+                failing_at, smallest = between, again
     return smallest
 
 
@@ -40,12 +41,6 @@ def _simpler(bench: Bench, failing: Judged) -> list[Plan]:
     plans = [replace(plan, values="random")] if plan.values != "random" and plan.sizes else []
     fewer = [{k: v for k, v in plan.sizes.items() if k != n} for n in plan.sizes] if len(plan.sizes) > 1 else []
     return plans + [replace(plan, sizes=sizes) for sizes in fewer]
-
-
-def _smaller(size: int, example: int) -> list[int]:
-    """Return sizes on the way from a failing one towards the example's, nearest to the example last tried."""
-    step = 1 if size > example else -1
-    return [s for s in (size - step * d for d in (1, 2, 3)) if (s - example) * step > 0 and s > 0]
 
 
 def _still_fails(bench: Bench, plan: Plan, failing: Judged) -> Judged | None:

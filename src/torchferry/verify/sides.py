@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from torchferry import eager
-from torchferry.ort import Worker
 from torchferry.records import Bound, Fault, Translated
 from torchferry.verify.arrays import Array, array, arrays
+from torchferry.worker import Worker
 
 Call = tuple[torch.Tensor, ...]
 

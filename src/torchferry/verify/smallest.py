@@ -11,7 +11,6 @@ from pathlib import Path
 
 import onnx
 
-from torchferry.ort import Worker
 from torchferry.records import Case, Fault
 from torchferry.verify.arrays import Array
 from torchferry.verify.cause import Culprit
@@ -21,6 +20,7 @@ from torchferry.verify.fingerprint import Index
 from torchferry.verify.inside import Inside, opened
 from torchferry.verify.judge import Bench, Judged, differences
 from torchferry.verify.locate import locate
+from torchferry.worker import Worker
 
 MOST_TRIED = 8  # values that may stand for eager's; each needs a session of its own
 STEPS_AROUND = 4  # nodes on either side of a value that onnxruntime's optimiser rewrites wrongly

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,9 +9,9 @@ from dataclasses import replace
 import torch
 
 from torchferry import eager
-from torchferry.ort import Worker
 from torchferry.progress import Event, tell
 from torchferry.records import Bound, Case, Fault, Finding, Guard, Step, Translated, Verified
+from torchferry.verify.by_size import by_size
 from torchferry.verify.coupled import coupled
 from torchferry.verify.findings import findings
 from torchferry.verify.judge import Bench, Judged, judge
@@ -20,16 +19,14 @@ from torchferry.verify.layers import blame_opening
 from torchferry.verify.memory import WORKER_ROOM
 from torchferry.verify.nature import nature
 from torchferry.verify.oracle import Character, character
+from torchferry.verify.purse import LARGE, Purse
 from torchferry.verify.sides import Sides, open_sides
 from torchferry.verify.tape import Tape, record
 from torchferry.verify.tolerance import derive
-from torchferry.verify.trials import ESSENTIAL, cost, example_sizes, plans
+from torchferry.verify.trials import cost, example_sizes, plans
+from torchferry.worker import Worker
 
-SHORTEST = 3.0  # seconds that trials may always take
-SMALL = 8 * 2**20  # bytes of weights below which trials are so cheap that only their number counts, not a busy machine
-SMALL_SECONDS = 60.0
 ENOUGH = 2  # failing trials after which a large model is not tried further
-LARGE = 256 * 2**20  # bytes of weights above which only the essential trials run unless a budget was asked for
 
 
 def verify(case: Case) -> Step:
@@ -63,7 +60,7 @@ def _verified(case: Case, sides: Sides) -> Step:
     bench, habits, tape = laid
     judged = tuple(_trials(case, bench))
     verified = Verified(tuple(j.trial for j in judged), bench.allowed, _ranges(judged, bench.sizes))
-    told = findings(case, bench, judged, habits, tape)
+    told = (*findings(case, bench, judged, habits, tape), *by_size(case, bench, judged))
     return Step("verify", verified, findings=told if verified.shown or verified.failed else (*told, _nothing_shown(verified)))
 
 
@@ -103,44 +100,28 @@ def _calls(bound: Bound) -> list[tuple[torch.Tensor, ...]]:
 
 def _trials(case: Case, bench: Bench) -> Iterator[Judged]:
     """Yield the trials that the budget has room for; those that no call can be made of do not count."""
-    budget, began, done = case.job.budget, time.perf_counter(), 0
-    limit = _seconds(case)
-    captured = case.value("capture")
-    slowest, failures, large = 0.0, 0, eager.weight_bytes(bench.sides.bound.module) > LARGE
+    purse, bound, captured, failures = Purse(case), bench.sides.bound, case.value("capture"), 0
     doubts = tuple(Guard(f"Eq({f.facts['says']}, {f.facts['fixed']})", f.location) for f in case.findings("output-size-fixed"))
-    for plan in plans(bench.sides.bound, (*doubts, *(captured.guards if captured else ())), budget.seed, bench.links):
-        spent = time.perf_counter() - began
-        if plan.level != "all" and large:  # a second session on a large file costs more than it tells
+    for plan in plans(bound, (*doubts, *(captured.guards if captured else ())), case.job.budget.seed, bench.links):
+        if plan.level != "all" and purse.large:  # a second session on a large file costs more than it tells
             continue
-        if plan.given is None and (done >= budget.trials or (done >= ESSENTIAL and spent > limit)):
+        if plan.given is None and purse.empty:
             return
         try:
-            args = plan.args(bench.sides.bound)
+            args = plan.args(bound)
         except ValueError:  # no such call can be made of this model
             continue
         if case.job.onnx is not None and not bench.sides.declares(args):  # a file from elsewhere promises what it declares
             continue
-        if done >= 2 and slowest * cost(plan, args, bench.sides.bound) > max(limit - spent, 2 * slowest):
+        if plan.given is None and not purse.affords(cost(args, bound)):
             continue
-        found = judge(bench, plan, args)
-        if plan.given is bench.sides.bound.args and plan.level == "all":
-            slowest = found.trial.seconds
-        done += 1
-        tell(Event("tick", "verify", plan.title, found.trial.seconds, done, budget.trials))
+        with purse.paying():
+            found = judge(bench, plan, args)
+        tell(Event("tick", "verify", plan.title, found.trial.seconds, purse.number, case.job.budget.trials))
         yield found
         failures += found.trial.outcome in ("differ", "file-refused")
-        if large and failures >= ENOUGH:  # each costs seconds, and the point is made
+        if purse.large and failures >= ENOUGH:  # each costs seconds, and the point is made
             return
-
-
-def _seconds(case: Case) -> float:
-    """Return how long the trials may take: as asked, else about as long as the export took."""
-    if case.job.budget.seconds is not None:
-        return case.job.budget.seconds
-    weights = eager.weight_bytes(case.value("inputs").module)
-    if weights > LARGE:
-        return 0.0
-    return max(SMALL_SECONDS if weights < SMALL else SHORTEST, sum(s.seconds for s in case.steps))
 
 
 def _ranges(judged: tuple[Judged, ...], sizes: dict[str, int]) -> dict[str, tuple[int, int | None]]:

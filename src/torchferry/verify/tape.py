@@ -40,6 +40,7 @@ class Note:
     reads: tuple[int, ...] = ()  # ids of the tensors it took, to see whether a parameter or buffer was among them
     draws: bool = False  # it takes random numbers from torch's generator
     keys: Array | None = None  # what an op that sorts was given
+    takes: tuple[int, ...] = ()  # which earlier ops, by their place on the tape, made or changed what it was given
 
 
 @dataclass(slots=True)
@@ -72,6 +73,7 @@ class _Recorder(TorchDispatchMode):
     def __init__(self, tape: Tape, names: dict[int, str], weights: frozenset[int] | None) -> None:
         super().__init__()
         self.tape, self.names, self.weights = tape, names, weights
+        self.makers: dict[int, int] = {}  # memory -> the last op that wrote to it
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -86,23 +88,31 @@ class _Recorder(TorchDispatchMode):
             return out
         results, taken = [[t for t in tensors if not t.is_nested] for tensors in (results, taken)]
         keep = self.weights is not None
+        makers = self._makers(args, kwargs) if keep else ()
         values = tuple(array(r).copy() for r in results if self._telling(r)) if keep else ()
-        keyed = keep and bool(taken) and _op(func) in SORTING
+        keyed = keep and bool(taken) and op_name(func) in SORTING
         dtypes = tuple(str(r.dtype).removeprefix("torch.") for r in results)
         self.tape.notes.append(
             Note(
                 str(func),
-                Location(place.file, place.line, place.module_path, _op(func)),
+                Location(place.file, place.line, place.module_path, op_name(func)),
                 dtypes,
-                _terms(str(func), taken, results),
+                terms(str(func), taken, results),
                 values,
                 bool(func._schema.is_mutable),
                 tuple(id(a) for a in taken),
                 torch.Tag.nondeterministic_seeded in func.tags,
                 array(taken[0]).copy() if keyed and taken[0].numel() <= MOST_VALUES else None,
+                makers,
             )
         )
+        self.makers.update((_storage(r), len(self.tape.notes) - 1) for r in results if keep)
         return out
+
+    def _makers(self, args: Any, kwargs: Any) -> tuple[int, ...]:
+        given = [t for t in torch.utils._pytree.arg_tree_leaves(*args, **(kwargs or {})) if isinstance(t, torch.Tensor)]
+        memory = [_storage(t) for t in given if not t.is_nested]
+        return tuple(sorted({self.makers[m] for m in memory if m in self.makers}))
 
     def _telling(self, result: torch.Tensor) -> bool:
         """Return whether a value says anything: a mere view of a large weight does not."""
@@ -120,7 +130,8 @@ def _storage(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided and not tensor.is_meta else 0
 
 
-def _op(func: Any) -> str:
+def op_name(func: Any) -> str:
+    """Return an op's name without its namespace and overload."""
     return str(func).removeprefix("aten.").split(".")[0]
 
 
@@ -153,7 +164,7 @@ def is_library(file: str) -> bool:
     return file.startswith((_TORCH, _OURS, "<", *_LIBRARIES)) and not file.startswith(_EXAMPLES)
 
 
-def _terms(op: str, taken: list[torch.Tensor], results: list[torch.Tensor]) -> int:
+def terms(op: str, taken: list[torch.Tensor], results: list[torch.Tensor]) -> int:
     """Return how many terms are added up for one number of the output."""
     name = op.removeprefix("aten.").split(".")[0]
     if not taken or not results or not any(r.is_floating_point() or r.is_complex() for r in results):

@@ -28,6 +28,7 @@ PLAUSIBLE = (
     "duplicates",
     "random-mask",
     "one-valid",
+    "all-ones",
     "large",
     "large-negative",
     "ties",
@@ -50,10 +51,12 @@ PLAUSIBLE = (
     "big",
     "empty-row",
     "denormal",
+    "big-ids",
+    "negative-ids",
 )
+COUNTING = ("big", "big-ids")  # values that a model may take for a size
 STRANGE = ("-inf", "inf", "nan")  # reported apart: few models are meant to take them
 ALONE = ("-inf", "zeros", "negative", "constant-rows", "inf", "large", "ties", "nan")  # also for one input at a time
-ESSENTIAL = 4  # trials that run whatever the time limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +218,7 @@ def added_masks(bound: Bound) -> list[str]:
     return found
 
 
-def cost(plan: Plan, args: Sequence[Any], bound: Bound) -> float:
+def cost(args: Sequence[Any], bound: Bound) -> float:
     """Return how many times more numbers than the example this trial feeds."""
     numbers = sum(a.numel() for a in args)
     return float(numbers / max(1, sum(a.numel() for a in bound.args)))
