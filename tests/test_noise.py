@@ -76,3 +76,11 @@ def test_a_model_that_draws_nothing_is_told_so() -> None:
         torchferry.export(nn.Linear(2, 2), (torch.rand(1, 2),), noise="input")
     with pytest.raises(UsageError, match="noise is"):
         torchferry.export(Sampled(), (torch.rand(1, 2),), noise="yes")
+
+
+def test_further_examples_get_noise_of_their_own() -> None:
+    others = [(torch.rand(5, 7),), ((torch.rand(1, 4),), {})]
+    result = torchferry.export(Sampled().eval(), (torch.rand(2, 3),), examples=others, noise="input")
+    assert result.ok
+    with pytest.raises(UsageError, match="found by trying"):
+        torchferry.export(Sampled(), (torch.rand(1, 2),), noise="input", dynamic_axes={"mean": {0: "batch"}})

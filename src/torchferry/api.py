@@ -87,7 +87,7 @@ def export(
     if precision is not None:
         raise UsageError('precision goes with a task: export(model, f="OUT/", task="text-generation", precision=...)')
     if noise is not None:
-        model, args, kwargs = _with_noise(noise, model, args, kwargs, examples or dynamic_shapes or dynamic_axes)
+        model, args, kwargs, examples = _with_noise(noise, model, args, kwargs, examples, dynamic_shapes or dynamic_axes)
     job = Job(
         model=model,
         args=args,
@@ -227,18 +227,19 @@ def _hand_over(history: History, destination: Path | None) -> Result:
 
 
 def _with_noise(
-    noise: str, model: Any, args: Any, kwargs: Mapping[str, Any] | None, told: Any
-) -> tuple[Any, Any, dict[str, Any]]:
-    """Return the call with the model's draws as inputs of their own."""
+    noise: str, model: Any, args: Any, kwargs: Mapping[str, Any] | None, examples: Sequence[Any] | None, named: Any
+) -> tuple[Any, Any, dict[str, Any], list[Any]]:
+    """Return the call, and the further examples, with the model's draws as inputs of their own."""
     if noise != "input":
         raise UsageError(f'noise is "input", or left out; not {noise!r}')
-    if told:
-        raise UsageError('with noise="input" the sizes that move are found by trying; leave out examples and dynamic_shapes')
-    from torchferry.noise import as_inputs
+    if named:
+        raise UsageError('with noise="input" the axes that move are found by trying; leave out dynamic_shapes, give examples')
+    from torchferry.noise import as_inputs, drawn
 
     args = args if isinstance(args, tuple) else (args,)
-    given, named = as_inputs(model, args, kwargs or {})
-    return given, args, named
+    given, first = as_inputs(model, args, kwargs or {})
+    others = [(a if isinstance(a, tuple) else (a,), k) for a, k in _calls(examples)]
+    return given, args, first, [(a, {**k, **drawn(model, a, k)}) for a, k in others]
 
 
 def _allowed(repair: str) -> Safety | None:

@@ -27,11 +27,40 @@ def fresh(module: torch.nn.Module) -> torch.nn.Module:
     Buffers and attributes are always the copy's own. Parameters of a large model are shared: forward does not write them.
     """
     shared = [p for p in module.parameters() if p is not None]
-    memo = {id(p): p for p in shared} if weight_bytes(module) > WHOLE_COPY_BYTES else {}
+    memo: dict[int, Any] = {id(p): p for p in shared} if weight_bytes(module) > WHOLE_COPY_BYTES else {}
     try:
-        return copy.deepcopy(module, memo)
+        copied = copy.deepcopy(module, memo)
     except Exception:  # generators, locks, script modules, non-leaf tensors: anything may refuse to be copied
         return module
+    _rebind(copied, memo)
+    return copied
+
+
+def _rebind(copied: torch.nn.Module, memo: dict[int, Any]) -> None:
+    """Let the copy's hooks close over its own parts, where the model's close over the model's: deepcopy shares functions."""
+    for part in copied.modules():
+        hooks = [t for name, t in vars(part).items() if name.endswith("_hooks") and isinstance(t, dict)]
+        for table in (vars(part), *hooks):
+            for name, value in list(table.items()):
+                if isinstance(value, types.FunctionType) and any(id(c) in memo for c in _closed_over(value)):
+                    table[name] = _rebound(value, memo)
+
+
+def _closed_over(function: types.FunctionType) -> list[Any]:
+    return [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]  # which is an empty one
+
+
+def _rebound(function: types.FunctionType, memo: dict[int, Any]) -> types.FunctionType:
+    """Return the function, closing over copies."""
+    cells = tuple(
+        types.CellType(memo.get(id(cell.cell_contents), cell.cell_contents)) if cell != types.CellType() else cell
+        for cell in function.__closure__ or ()
+    )
+    bound = types.FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, cells)
+    bound.__kwdefaults__ = function.__kwdefaults__
+    functools.update_wrapper(bound, function)
+    del bound.__wrapped__  # type: ignore[attr-defined]  # it is no wrapper
+    return bound
 
 
 def weight_bytes(module: torch.nn.Module) -> int:

@@ -43,12 +43,18 @@ def as_inputs(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> t
     """Return the model as one that is given its noise, and the example's keyword arguments with noise among them."""
     if not isinstance(model, torch.nn.Module):
         raise UsageError('noise="input" needs a module: wrap the function in an nn.Module')
+    given = drawn(model, args, kwargs)
+    if not given:
+        raise UsageError('noise="input", but the model drew no random numbers that torchferry knows of; leave it out')
+    return WithNoise(model, tuple(given)), {**kwargs, **given}
+
+
+def drawn(model: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Return the noise of each draw that a call makes, by the name of the input that takes it."""
     draws = Draws()
     with eager.untouched(model), eager.plainly(), torch.no_grad(), draws:
         model(*copy.deepcopy(args), **copy.deepcopy(dict(kwargs)))
-    if not draws.given:
-        raise UsageError('noise="input", but the model drew no random numbers that torchferry knows of; leave it out')
-    return WithNoise(model, tuple(draws.given)), {**kwargs, **draws.given}
+    return draws.given
 
 
 def _with_signature(function: Callable[..., Any], signature: inspect.Signature, names: tuple[str, ...]) -> Callable[..., Any]:
@@ -72,7 +78,7 @@ class Draws(TorchFunctionMode):
         self.given: dict[str, Tensor] = {}
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        drawn = _DRAWN.get(func)
+        drawn = DRAWN.get(func)
         if drawn is None:
             return func(*args, **(kwargs or {}))
         with torch._C.DisableTorchFunction():
@@ -197,7 +203,7 @@ def _cauchy(draws: Draws, like: Tensor, median: float = 0.0, sigma: float = 1.0)
     return median + sigma * torch.tan(math.pi * (draws.take("uniform", like.shape, like.dtype) - 0.5))
 
 
-_DRAWN: dict[Any, Callable[..., Tensor]] = {
+DRAWN: dict[Any, Callable[..., Tensor]] = {
     torch.randn: _made("normal"),
     torch.rand: _made("uniform"),
     torch.randn_like: _alike("normal"),

@@ -19,6 +19,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 import torchferry
 from torchferry.capture import patches
+from torchferry.capture.rewrites import given
 
 TorchPatcher.patch()  # torch's own changes to itself, made once, when dynamo is first used
 
@@ -33,7 +34,8 @@ class Fingerprint:
         self.table = {(o.__name__, k): id(v) for o, k, v in named}
         self.here = sorted(k for k in vars(sys.modules[__name__]) if k in ("int", "float", "len", "max", "min"))
         self.code = [id(c.forward.__code__) for c in (Fine, Failing, Branching, Stuck)]
-        self.flags = (Distribution._validate_args, torch.is_grad_enabled())
+        modes = tuple(map(id, torch.overrides._get_current_function_mode_stack()))
+        self.flags = (Distribution._validate_args, torch.is_grad_enabled(), modes, len(given._playing))
 
     def __eq__(self, later: object) -> bool:
         assert isinstance(later, Fingerprint)

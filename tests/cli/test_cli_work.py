@@ -181,6 +181,19 @@ def test_a_file_that_only_a_repair_would_mend_is_no_success_until_it_is_written(
     assert inside("check", "new.onnx", "-o", "new.onnx", "-q") == 2
 
 
+def test_a_directory_is_told_apart_from_a_file_and_the_command_that_mends_keeps_its_words(
+    inside: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = '<ir_version: 10, opset_import: ["": 20]> g (float[N] x) => (float[N] y) { y = Relu (x) }'
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "relu.onnx").write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    assert inside("check", "in", "-q") == 3
+    assert "name the .onnx in it: `relu.onnx`" in capsys.readouterr().out
+    assert inside("check", "in/relu.onnx", "--target", "onnxruntime==1.17", "-q") == 3
+    assert "torchferry check in/relu.onnx --target onnxruntime==1.17 -o in/relu.mended.onnx" in capsys.readouterr().out
+
+
 def _ended(kind: str, *steps: Step, errors: int = 0, path: str | None = None) -> Result:
     reached = Job(onnx=Path("m.onnx"), model=None if kind == "check" else 1) if kind != "export" else Job()
     before = [Step(stage, object()) for stage in reached.stages[: reached.stages.index(steps[0].stage)]]

@@ -56,7 +56,7 @@ def once(
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     # torch prints whole graphs to stderr when a capture fails; all of it is in the exception as well
-    speaking = [logging.getLogger(name) for name in ("torch._guards", "torch._dynamo")]
+    speaking = [logging.getLogger(name) for name in ("torch._guards", "torch._dynamo", "torch.export._trace")]
     before = [logger.disabled for logger in speaking]
     with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
         try:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import linecache
 from dataclasses import replace
 from typing import Any
 
 import torch
 
 from torchferry import eager
-from torchferry.capture import guards, piecewise, prepare, strategies, survey, unchanged, where
+from torchferry.capture import beyond, guards, piecewise, prepare, strategies, survey, unchanged, where
 from torchferry.capture.attempt import Outcome, attempt, once
 from torchferry.capture.rewrites import sites_of
-from torchferry.capture.rewrites.explore import Explored, explore, summary
+from torchferry.capture.rewrites.explore import Explored, explore, stop
 from torchferry.capture.rewrites.sites import Site, applied, candidates
 from torchferry.capture.rewrites.source import CannotRewrite
 from torchferry.records import Bound, Captured, Case, Fault, Finding, Location, Step
@@ -97,7 +96,7 @@ def _explored(outcome: Outcome, bound: Bound) -> Explored | None:
         program = once(strategy, eager.fresh(bound.module), bound.args, bound.dynamic_shapes)
         # a rewrite that torch can capture but not take apart is of no use to the next stage
         with free_sizes():
-            return program.run_decompositions()
+            return program.run_decompositions({})
 
     def place(fault: Fault) -> Location | None:
         return where.locate(fault, module, bound)
@@ -110,12 +109,17 @@ def _stopped(outcome: Outcome, bound: Bound, rewrites: tuple[Site, ...], explore
     fault = outcome.attempts[0].fault
     assert fault is not None
     place = where.locate(fault, eager.fresh(bound.module), bound)
-    code = linecache.getline(place.file, place.line).strip() if place and place.file and place.line else ""
-    facts = {"error": fault.type_name, "code": code, "text": summary(fault), "pinned": where.pinned_dims(fault, bound)}
-    stopped = Finding("stopped", place, facts)
-    findings = [*outcome.notes, *survey.of_module(bound), stopped]
+    findings = [*outcome.notes, *survey.of_module(bound), stop(fault, place, pinned=where.pinned_dims(fault, bound))]
     if explored is not None:
         findings += explored.findings
-        if explored.cleared and not set(explored.sites) <= set(rewrites):
-            findings.append(Finding("rewrites", None, {"sites": [s.facts() for s in explored.sites]}))
+    if explored is None or not explored.cleared:
+        findings = _with_more(findings, beyond.problems(bound))
+    if explored is not None and explored.cleared and not set(explored.sites) <= set(rewrites):
+        findings.append(Finding("rewrites", None, {"sites": [s.facts() for s in explored.sites]}))
     return Step("capture", fault=fault, findings=tuple(findings), attempts=outcome.attempts)
+
+
+def _with_more(findings: list[Finding], more: tuple[Finding, ...]) -> list[Finding]:
+    """Return the findings with those on lines that none of them is about."""
+    known = {(f.location.file, f.location.line) for f in findings if f.kind in ("stopped", "data-dependent") and f.location}
+    return [*findings, *(f for f in more if f.location and (f.location.file, f.location.line) not in known)]

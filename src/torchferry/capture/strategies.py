@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from torchferry.capture.patches import numbers
 from torchferry.retrace import free_sizes
 
 
@@ -21,7 +22,12 @@ class Strategy:
 
 def ordered() -> tuple[Strategy, ...]:
     """Return all strategies, the most faithful first."""
-    return (Strategy("non-strict", non_strict), Strategy("strict", strict), Strategy("script", from_script))
+    return (
+        Strategy("non-strict", non_strict),
+        Strategy("strict", strict),
+        Strategy("decided", decided),
+        Strategy("script", from_script),
+    )
 
 
 def non_strict(module: Any, args: tuple[Any, ...], shapes: Any) -> Any:
@@ -33,6 +39,12 @@ def strict(module: Any, args: tuple[Any, ...], shapes: Any) -> Any:
     """Return the program that reading the bytecode gives; slower, and it sees less of Python."""
     torch._dynamo.reset()
     return _export(module, args, shapes, strict=True)
+
+
+def decided(module: Any, args: tuple[Any, ...], shapes: Any) -> Any:
+    """Return the non-strict program with `max` and `min` of sizes decided by the example; the guards tell over which sizes."""
+    with numbers.extremes_by_example():
+        return non_strict(module, args, shapes)
 
 
 def from_script(module: Any, args: tuple[Any, ...], shapes: Any) -> Any:

@@ -20,6 +20,7 @@ _PINNED = (
 
 _VALUES = (
     "unhashable type: non-nested SymInt",
+    "unsupported format string passed to FakeTensor",
     "data-dependent",
     "Data-dependent",
     "data dependent",

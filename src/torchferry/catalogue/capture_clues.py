@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.records import Case, Diagnosis, Edit, Fault, Finding, Location, Repair, Safety
+from torchferry.records import Case, Diagnosis, Edit, Finding, Location, Repair, Safety
 
 WHY = "a capture runs the code on stand-in tensors, which have sizes but no values"
 
@@ -39,17 +39,17 @@ def place(finding: Finding) -> Location:
     return finding.location or Location()
 
 
-def raised(case: Case, *phrases: str) -> Fault | None:
-    """Return the fault, among those of all strategies, that speaks in one of these phrases."""
+def raised(case: Case, *phrases: str) -> bool:
+    """Say whether one of the strategies stopped with one of these phrases."""
     step = case.step("capture")
-    faults = [a.fault for a in step.attempts if a.fault is not None] if step is not None else []
-    for fault in [*([step.fault] if step and step.fault else []), *faults]:
-        if any(p in link.text or p == link.type_name for link in fault.chain() for p in phrases):
-            return fault
-    return None
+    faults = [step.fault, *(a.fault for a in step.attempts)] if step is not None else []
+    return any(p in f"{link.type_name}: {link.text}" for fault in faults if fault for link in fault.chain() for p in phrases)
 
 
-def stopped_at(case: Case) -> Location:
-    """Return the line at which the capture stopped, or nowhere."""
-    found = case.findings("stopped")
-    return place(found[0]) if found else Location()
+def stopped(case: Case, *phrases: str) -> Iterator[Finding]:
+    """Yield the lines that stopped a capture with one of these phrases; the first one may have been told by any strategy."""
+    if case.fault("capture") is None:
+        return
+    for number, finding in enumerate(case.findings("stopped")):
+        if any(p in finding.facts["said"] for p in phrases) or (number == 0 and raised(case, *phrases)):
+            yield finding

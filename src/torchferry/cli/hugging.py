@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
 from typing import Any
@@ -37,10 +38,7 @@ def example(model: Any) -> dict[str, Any]:
     """Return an example call for a model, from what its config says that it takes."""
     config, main = model.config, getattr(model, "main_input_name", "input_ids")
     if main == "pixel_values":
-        vision = getattr(config, "vision_config", config)
-        size = getattr(vision, "image_size", 224)
-        height, width = size if isinstance(size, list | tuple) else (size, size)
-        inputs = [ExampleInput(main, (BATCH, getattr(vision, "num_channels", 3), height, width), "float32")]
+        inputs = [_images(config)]
     elif main == "input_values":
         inputs = [ExampleInput(main, (BATCH, 16000), "float32")]
     elif main == "input_features":
@@ -48,9 +46,19 @@ def example(model: Any) -> dict[str, Any]:
         inputs = [ExampleInput(main, (BATCH, getattr(config, "num_mel_bins", 80), frames), "float32")]
     else:
         inputs = [ExampleInput(main, (BATCH, LENGTH), "int64"), ExampleInput("attention_mask", (BATCH, LENGTH), "int64")]
+        if hasattr(config, "vision_config") and "pixel_values" in inspect.signature(model.forward).parameters:
+            inputs.append(_images(config))
     if getattr(config, "is_encoder_decoder", False):
         inputs.append(ExampleInput("decoder_input_ids", (BATCH, LENGTH), "int64"))
     return make(model, inputs)
+
+
+def _images(config: Any) -> ExampleInput:
+    """Return pictures of the size that a config speaks of."""
+    vision = getattr(config, "vision_config", config)
+    size = getattr(vision, "image_size", 224)
+    height, width = size if isinstance(size, list | tuple) else (size, size)
+    return ExampleInput("pixel_values", (BATCH, getattr(vision, "num_channels", 3), height, width), "float32")
 
 
 def _folder(name: str) -> Path:

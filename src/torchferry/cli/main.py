@@ -15,7 +15,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from torchferry.cli.app import app
+from torchferry.cli import supervise
 from torchferry.cli.screen import Screen
 from torchferry.errors import MissingDependency, TorchferryError, UsageError
 
@@ -27,6 +27,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     screen = Screen(verbose="-v" in words or "--verbose" in words)
     try:
+        if (ask := supervise.task()) is not None:  # the parent has read the words
+            from torchferry.cli.work import carry_out
+
+            return carry_out(ask)
+        from torchferry.cli.app import app
+
         app(words, prog_name="torchferry", obj=words)
     except SystemExit as ended:  # how typer ends every command; it has shown its own usage errors by then
         return ended.code if isinstance(ended.code, int) else 0

@@ -1,8 +1,9 @@
 """A parent that loads neither torch nor onnx, and a child that does the work: so a crash or a hang ends as a diagnosis.
 
-The child is the same command in the same interpreter. It tells its stage through a socket; when it dies of a signal, or
-says nothing for longer than the time limit, the parent says in which stage, and at which of the user's lines. Ctrl-C
-and termination are passed on, so that the child can clean up; what it leaves when it could not is swept away.
+The child is the same command in the same interpreter, and is handed its task as the parent read it from the words. It
+tells its stage through a socket; when it dies of a signal, or says nothing for longer than the time limit, the parent says
+in which stage, and at which of the user's lines. Ctrl-C and termination are passed on, so that the child can clean up;
+what it leaves when it could not is swept away.
 TORCHFERRY_SUPERVISE=0 runs everything in one process, for debuggers.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import os
+import pickle
 import re
 import select
 import shutil
@@ -25,7 +27,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torchferry.files import PREFIX
 
@@ -63,11 +65,14 @@ def possible() -> bool:
     return os.name == "posix" and os.environ.get("TORCHFERRY_SUPERVISE") != "0"
 
 
-def is_child() -> bool:
-    """Whether this process is the one that does the work; sets up the line to its parent when first asked."""
-    if not _to_parent and MARK in os.environ:
-        _begin_as_child(*map(int, os.environ.pop(MARK).split(",")))
-    return bool(_to_parent)
+def task() -> Any:
+    """Return what this process is to do, if it is a child, and set up the line to its parent; None in any other process."""
+    if MARK not in os.environ:
+        return None
+    line, stack, written = map(int, os.environ.pop(MARK).split(","))
+    _begin_as_child(line, stack)
+    with open(written, "rb") as file:
+        return pickle.load(file)
 
 
 def tell(stage: str) -> None:
@@ -99,12 +104,14 @@ def _end_with_parent(line: socket.socket) -> None:
 # --- in the parent -------------------------------------------------------------------------------
 
 
-def run(words: Sequence[str], time_limit: float, folders: set[Path]) -> Ending:
-    """Run the command `words` in a child, and return how it ended. Nothing of it is left behind in `folders`."""
+def run(task: Any, words: Sequence[str], time_limit: float, folders: set[Path]) -> Ending:
+    """Have a child do what `words` ask for, and return how it ended. Nothing of it is left behind in `folders`."""
     began = time.monotonic()
     ours, theirs = socket.socketpair()
-    with ours, tempfile.TemporaryFile() as stack:
-        handles = (theirs.fileno(), stack.fileno())
+    with ours, tempfile.TemporaryFile() as stack, tempfile.TemporaryFile() as written:
+        pickle.dump(task, written)
+        written.seek(0)
+        handles = (theirs.fileno(), stack.fileno(), written.fileno())
         paths = os.pathsep.join(p for p in sys.path if p)
         child = subprocess.Popen(
             [sys.executable, "-P", "-m", "torchferry", *words],
@@ -162,8 +169,9 @@ def _watch(child: subprocess.Popen[bytes], line: socket.socket, patience: float,
             told = line.recv(65536)
             open_, heard = bool(told), time.monotonic()
             stage = told.decode().split("\n")[-2] if b"\n" in told else stage
-        elif not open_:
-            time.sleep(LISTEN)
+        elif not open_:  # it is about to end
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(LISTEN)
         if asked_to_stop and time.monotonic() - asked_to_stop[0] > FAREWELL:
             return stage, False
         if time.monotonic() - heard > (max(patience, STARTUP) if stage in ("", "load") else patience):

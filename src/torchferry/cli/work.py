@@ -51,6 +51,7 @@ class Ask:
     time_limit: float = 600.0
     trials: int = 64
     seed: int = 0
+    noise: str | None = None
     patch: Path | None = None
     reproducer: Path | None = None
     trust_remote_code: bool = False
@@ -79,10 +80,10 @@ class Ask:
 def work(ask: Ask) -> int:
     """Return the exit code of a command that may take long, or crash: it runs in a child process."""
     _sensible(ask)
-    if supervise.is_child() or not supervise.possible():
-        return _do(ask)
+    if not supervise.possible():
+        return carry_out(ask)
     folders = {p.resolve().parent for p in (ask.file, *ask.written)} | {ask.file.resolve()}
-    ending = supervise.run(ask.words, ask.time_limit, folders={folder for folder in folders if folder.is_dir()})
+    ending = supervise.run(ask, ask.words, ask.time_limit, folders={folder for folder in folders if folder.is_dir()})
     if ending.code == supervise.STOPPED:
         Screen().line("stopped")
     if ending.code is not None:
@@ -102,7 +103,7 @@ def _sensible(ask: Ask) -> None:
         check_writable(path)
     if ask.into_directory and ask.file.is_file():
         raise UsageError(f"`{ask.file}` is a file; a model that generates is written into a directory, as in -o {ask.file.stem}/")
-    if ask.kind != "export" and not ask.file.is_file():
+    if (ask.kind == "verify" and not ask.file.is_file()) or (ask.kind == "check" and not ask.file.exists()):
         raise UsageError(f"there is no file `{ask.file}`")
     if ask.output is not None and ask.output.resolve() == ask.file.resolve():
         raise UsageError(f"the file that is checked is never overwritten; name another one with -o than `{ask.output}`")
@@ -114,7 +115,7 @@ def _sensible(ask: Ask) -> None:
         sensible(ask.model)
 
 
-def _do(ask: Ask) -> int:
+def carry_out(ask: Ask) -> int:
     """Return the exit code of the work itself."""
     if not ask.verbose:  # what torch and transformers murmur helps nobody who did not ask for it
         warnings.simplefilter("ignore")
@@ -172,6 +173,7 @@ def _convert(ask: Ask, loaded: Loaded, listen: Callable[[Event], None]) -> Resul
         dynamic_axes=None if axes == "none" else axes,
         target=ask.target,
         repair=ask.repair,
+        noise=ask.noise,
         **shared,
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 from torch._dynamo import trace_rules
 
 from torchferry.capture.patches import (
+    constants,
     distributions,
     dynamo_cache,
     export_flags,
@@ -35,6 +36,7 @@ ALL: dict[str, Patch] = {
     "looking-functions": looking_functions.patch,
     "sized-functions": sized_functions.patch,
     "slices": slices.patch,
+    "constants": constants.patch,
     "scan-lengths": scan_lengths.patch,
     "hashable-sizes": hashable_sizes.patch,
     "dynamo-cache": dynamo_cache.patch,

@@ -140,6 +140,7 @@ _SPELLED: dict[Any, Callable[..., Any]] = {
     torch.narrow: _narrow,
     Tensor.narrow: _narrow,
     torch.linalg.lstsq: _lstsq,
+    Tensor.data.__get__: Tensor.detach,  # type: ignore[attr-defined]  # which torch records; `.data` would be a constant
     functional.gaussian_nll_loss: _gaussian_nll_loss,
     functional.ctc_loss: ctc_loss,
     torch.istft: istft,

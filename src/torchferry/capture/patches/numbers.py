@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import builtins
 import functools
+import linecache
 import math
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from types import ModuleType
+from contextvars import ContextVar
+from types import GeneratorType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,8 @@ from torchferry.capture import source_map
 from torchferry.capture.patches.replace import replaced
 
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
+_AS_DTYPE = re.compile(r"(?:dtype\s*=\s*|\.(?:to|type|astype|view)\(\s*)(int|float)\b")
+_BY_EXAMPLE = ContextVar("by_example", default=False)
 
 
 class Number:
@@ -62,11 +67,27 @@ def symbolic_len(thing: Any) -> Any:
     return thing.size(0) if isinstance(thing, torch.Tensor) and thing.dim() else builtins.len(thing)
 
 
+@contextmanager
+def extremes_by_example() -> Iterator[None]:
+    """Let `max` and `min` of sizes be the one that the example's sizes say, under a guard that says so, for the block.
+
+    A size such as `1 - max(0, 1 - n)` says too little to torch where shapes must fit; that n is at least 1 says enough.
+    """
+    before = _BY_EXAMPLE.set(True)
+    try:
+        yield
+    finally:
+        _BY_EXAMPLE.reset(before)
+
+
 def _extreme(plain: Callable[..., Any], symbolic: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     def pick(*args: Any, **kwargs: Any) -> Any:
+        if builtins.len(args) == 1 and isinstance(args[0], GeneratorType):
+            args = (list(args[0]),)
         items = args if builtins.len(args) > 1 else args[0] if args and isinstance(args[0], list | tuple) else ()
         if (
             not kwargs
+            and not _BY_EXAMPLE.get()
             and any(isinstance(i, _SYMBOLS) for i in items)
             and all(isinstance(i, (*_SYMBOLS, int, float)) for i in items)
         ):
@@ -152,9 +173,16 @@ def patch(module: Any) -> Iterator[None]:
         stack.enter_context(replaced(math, _math()))
         stack.enter_context(replaced(np, _numpy()))
         for home in homes(module):
-            own = {name: value for name, value in _NAMES.items() if name not in vars(home)}
+            kept = {*vars(home), *used_as_dtypes(home.__file__ or "")}
+            own = {name: value for name, value in _NAMES.items() if name not in kept}
             stack.enter_context(replaced(home, own))
         yield
+
+
+@functools.cache
+def used_as_dtypes(file: str) -> frozenset[str]:
+    """Return which of `int` and `float` a file hands on as a dtype: numpy and torch take the type itself, and nothing like it."""
+    return frozenset(_AS_DTYPE.findall("".join(linecache.getlines(file))))
 
 
 def homes(module: Any) -> list[ModuleType]:

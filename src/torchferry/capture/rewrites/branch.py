@@ -15,8 +15,8 @@ _TALK = {"print", "warn", "warning", "info", "debug", "error", "log", "exception
 
 
 def is_validation(statement: ast.stmt) -> bool:
-    """Say whether a statement only checks: an assert, or an `if` that does nothing but raise or talk."""
-    if isinstance(statement, ast.Assert):
+    """Say whether a statement only checks or talks: an assert, a print, or an `if` that does nothing but raise or talk."""
+    if isinstance(statement, ast.Assert) or (isinstance(statement, ast.Expr) and _is_talk(statement)):
         return True
     return (
         isinstance(statement, ast.If) and all(_is_talk(s) for s in statement.body) and all(_is_talk(s) for s in statement.orelse)
@@ -261,3 +261,22 @@ def rewrite_ternary(function: FunctionNode, line: int, how: How) -> None:
     if not ternary.count:
         raise CannotRewrite("its condition is no tensor")
     place.replace([new])
+
+
+class _Truth(ast.NodeTransformer):
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if not asks_truth(node):
+            return node
+        return ast.copy_location(conditions.as_tensor(node.args[0]), node)
+
+
+def asks_truth(node: ast.AST) -> bool:
+    """Say whether code is `bool(x)`."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "bool" and len(node.args) == 1
+
+
+def rewrite_truth(function: FunctionNode, line: int) -> None:
+    """Leave `bool(x)` a tensor, so that Python asks for its value where it decides something."""
+    place = find(function, line, lambda s: any(asks_truth(n) for n in ast.walk(s)))
+    place.replace([_Truth().visit(place.statement)])

@@ -95,15 +95,32 @@ def _advance(module: Any, stops: dict[tuple[str, int], _Stop], fault: Fault, pla
 
 
 def _finding(place: tuple[str, int], stop: _Stop, cleared: bool) -> Finding:
-    file, line = place
     kind = stop.options[0].kind if stop.options else "none"
-    facts = {
-        "kind": kind,
-        "code": linecache.getline(file, line).strip(),
-        "error": stop.fault.type_name,
-        "text": summary(stop.fault),
-    }
-    return Finding("data-dependent", Location(file=file, line=line), {**facts, "cleared": cleared})
+    return _data_dependent(stop.fault, Location(*place), kind, cleared)
+
+
+def data_dependence(module: Any, fault: Fault, place: Location) -> Finding:
+    """Return a line that needs values, with the kind of statement that it is."""
+    options = sites.candidates(module, str(place.file), int(place.line or 0))
+    return _data_dependent(fault, place, options[0].kind if options else "none", cleared=False)
+
+
+def _data_dependent(fault: Fault, place: Location, kind: str, cleared: bool) -> Finding:
+    facts = {"kind": kind, "code": code_at(place), "error": fault.type_name, "text": summary(fault), "cleared": cleared}
+    return Finding("data-dependent", place, facts)
+
+
+def stop(fault: Fault, place: Location | None, **more: Any) -> Finding:
+    """Return a line that stopped a capture, and all that was said of it."""
+    said = "\n".join(f"{link.type_name}: {link.text}" for link in fault.chain())
+    return Finding(
+        "stopped", place, {"error": fault.type_name, "code": code_at(place), "text": summary(fault), "said": said, **more}
+    )
+
+
+def code_at(place: Location | None) -> str:
+    """Return the line of source at a place."""
+    return linecache.getline(place.file, place.line).strip() if place and place.file and place.line else ""
 
 
 def summary(fault: Fault) -> str:

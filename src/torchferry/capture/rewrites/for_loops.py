@@ -5,19 +5,26 @@ from __future__ import annotations
 import ast
 import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from torchferry.capture.rewrites import names, slices
 from torchferry.capture.rewrites.blocks import Place, contains, find
-from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
+from torchferry.capture.rewrites.source import OWN, CannotRewrite, FunctionNode
 from torchferry.capture.rewrites.stacked_lists import StackedLists
 from torchferry.capture.rewrites.step_index import StepIndex
 
 _TREE = "torch.utils._pytree.tree_map"
 
 
-def rewrite(function: FunctionNode, line: int, like_first: bool = False) -> None:
-    """Rewrite the `for` or the list comprehension on a line; `like_first` gives a carried number the shape it grows to."""
+Begin = Literal["as-is", "grown", "after-first"]
+
+
+def rewrite(function: FunctionNode, line: int, begin: Begin = "as-is") -> None:
+    """Rewrite the `for` or the list comprehension on a line.
+
+    What is carried begins as it is before the loop; "grown" to the shape that the first round gives a number; or "after-first",
+    with the first round made outside of the scan, where a name is None until then.
+    """
     place = _as_statement(function, line)
     loop = place.statement
     assert isinstance(loop, ast.For)
@@ -26,15 +33,18 @@ def rewrite(function: FunctionNode, line: int, like_first: bool = False) -> None
     body = names.functional([*steps.unpack, *(s for s in loop.body if not _append(s))])
     if contains(body, ast.Break, ast.Continue, ast.Return):
         raise CannotRewrite("it has exits of a kind that cannot be carried along")
-    body = [StepIndex(steps.index).visit(s) for s in body]
+    for number in (steps.index, *steps.read):
+        body = [StepIndex(number).visit(s) for s in body]
     scope, before = names.known_at(function, place.around, loop.lineno)
     after = names.live_after(scope, place.block, place.index, place.loop is not None)
     inside = [n for n in names.stored(body) if n != steps.index]
     carried = [n for n in inside if n in before and (n in after or n in names.loaded(body))]
     last = [n for n in inside if n not in before and n in after]
-    items = {name: StepIndex(steps.index).visit(copy.deepcopy(value)) for name, value in lists.items()}
+    items = {name: copy.deepcopy(value) for name, value in lists.items()}
+    for number in (steps.index, *steps.read):
+        items = {name: StepIndex(number).visit(value) for name, value in items.items()}
     rest = _used_as_tensors(function, place, list(items))
-    place.replace([*_emit(loop.lineno, steps, body, carried, last, items, like_first), *rest], drop_rest=True)
+    place.replace([*_emit(loop.lineno, steps, body, carried, last, items, _filled(function, loop), begin), *rest], drop_rest=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,7 @@ class _Steps:
     index: str  # the name of the step's number
     numbers: str  # the expression that gives all of them
     unpack: list[ast.stmt]  # what sets the loop's own names from the number
+    read: tuple[str, ...] = ()  # those of them that are plain numbers read from a tensor
 
 
 def _steps(loop: ast.For) -> _Steps:
@@ -67,7 +78,8 @@ def _steps(loop: ast.For) -> _Steps:
         length = f"{along.tensor}.size({along.axis})"
         size = f"torch.sym_min({size}, {length})" if size else length  # zip ends with the shortest
         unpack.append(ast.parse(f"{ast.unparse(name)} = {along.at(index)}").body[0])
-    return _Steps(index, f"torch.arange({size})", unpack)
+    read = [n.id for one, n in zip(sources, targets, strict=True) if slices.reads_numbers(one) and isinstance(n, ast.Name)]
+    return _Steps(index, f"torch.arange({size})", unpack, tuple(read))
 
 
 def _called(node: ast.AST, name: str) -> bool:
@@ -106,11 +118,23 @@ def _lists(loop: ast.For, function: FunctionNode) -> dict[str, ast.expr]:
         starts = [
             s
             for s in ast.walk(function)
-            if isinstance(s, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in s.targets)
+            if isinstance(s, ast.Assign)
+            and any(isinstance(t, ast.Name) and t.id == name for t in s.targets)
+            and s.lineno <= loop.lineno
         ]
-        if not all(isinstance(s.value, ast.List) and not s.value.elts for s in starts):
-            raise CannotRewrite(f"`{name}` does not begin empty")
+        if not all(isinstance(s.value, ast.List) for s in starts):
+            raise CannotRewrite(f"`{name}` does not begin as a list")
     return found
+
+
+def _filled(function: FunctionNode, loop: ast.For) -> set[str]:
+    """Return the lists that hold something before the loop."""
+    return {
+        name
+        for s in ast.walk(function)
+        if isinstance(s, ast.Assign) and isinstance(s.value, ast.List) and s.value.elts and s.lineno <= loop.lineno
+        for name in names.stored(s.targets)
+    }
 
 
 def _as_statement(function: FunctionNode, line: int) -> Place:
@@ -162,7 +186,8 @@ def _emit(
     carried: list[str],
     last: list[str],
     items: dict[str, ast.expr],
-    like_first: bool,
+    filled: set[str],
+    begin: Begin,
 ) -> list[ast.stmt]:
     """Return the scan and what takes its results apart."""
     carry = carried or [f"nothing_{line}"]
@@ -171,21 +196,50 @@ def _emit(
     step = ast.parse(f"def body_{line}(carry, {steps.index}):\n    ({', '.join(carry)},) = carry").body[0]
     assert isinstance(step, ast.FunctionDef)
     nested = names.held_as_tuples([*body, *items.values()])
-    kept = ", ".join(f"{_TREE}(lambda a: a.clone(), {n})" if n in nested else f"{n}.clone()" for n in carry)
+    kept = ", ".join(f"{_TREE}(lambda a: a{OWN}, {n})" if n in nested else f"{n}{OWN}" for n in carry)
     made = ", ".join(f"({o}).clone()" for o in outputs) or "torch.zeros(())"
     step.body += [*body, *_statements(f"return (({kept},), ({made},))")]
-    begun = "lambda a: torch.as_tensor(a).clone()"
-    first = ", ".join(f"{_TREE}({begun}, {n})" if n in nested else f"torch.as_tensor({n}).clone()" for n in carry)
-    shaped = f"({first},)"
-    if like_first:
-        grown = f"(like_{line}, _) = body_{line}(({first},), {steps.numbers}[0])"
-        start += [ast.parse(grown).body[0]]
-        shaped = f"{_TREE}(lambda a, b: a.to(b.dtype).expand_as(b).clone(), ({first},), like_{line})"
-    call = f"(({', '.join(carry)},), made_{line}) = torch._higher_order_ops.scan(body_{line}, {shaped}, {steps.numbers}, dim=0)"
-    names_made = [*(f"{n} = made_{line}[{i}][-1]" for i, n in enumerate(last))]
-    names_made += [f"{n} = made_{line}[{len(last) + i}]" for i, n in enumerate(items)]
-    begin, grow = (start[:-1], start[-1:]) if like_first else (start, [])
-    return [*begin, step, *grow, *ast.parse("\n".join([call, *names_made])).body]
+    begun = f"lambda a: torch.as_tensor(a){OWN}"
+    first = ", ".join(f"{_TREE}({begun}, {n})" if n in nested else f"torch.as_tensor({n}){OWN}" for n in carry)
+    results = {n: n in filled for n in (*last, *items)}
+    if begin == "after-first":
+        code = _after_first(line, steps, carry, results)
+    else:
+        code = _from_start(line, steps, carry, f"({first},)", results, grown=begin == "grown")
+    code += [f"{n} = {n}[-1]" for n in last]
+    return [*start, step, *ast.parse("\n".join(code)).body]
+
+
+def _from_start(line: int, steps: _Steps, carry: list[str], first: str, results: dict[str, bool], grown: bool) -> list[str]:
+    """Return the lines that scan all steps."""
+    code = []
+    if grown:
+        code = [f"(like_{line}, _) = body_{line}({first}, {steps.numbers}[0])"]
+        first = f"{_TREE}(lambda a, b: a.to(b.dtype).expand_as(b){OWN}, {first}, like_{line})"
+    code += [f"(({', '.join(carry)},), made_{line}) = torch._higher_order_ops.scan(body_{line}, {first}, {steps.numbers}, dim=0)"]
+    return [*code, *_taken_apart(line, results)]
+
+
+def _after_first(line: int, steps: _Steps, carry: list[str], results: dict[str, bool]) -> list[str]:
+    """Return the lines that make the first step outside, and scan all steps, the first of which gives what is known by then."""
+    begun = "lambda a: a if a is None else torch.as_tensor(a).clone()"
+    given = ", ".join(f"{_TREE}({begun}, {n})" for n in carry)
+    return [
+        f"steps_{line} = {steps.numbers}",
+        f"known_{line} = body_{line}(({given},), steps_{line}[0])",
+        f"def step_{line}(carry, step):",
+        f"    made = body_{line}(carry, step)",
+        f"    return {_TREE}(lambda a, b: torch.where(step == steps_{line}[0], a, b), known_{line}, made)",
+        f"(({', '.join(carry)},), made_{line}) = torch._higher_order_ops.scan("
+        f"step_{line}, {_TREE}(torch.clone, known_{line}[0]), steps_{line}, dim=0)",
+        *_taken_apart(line, results),
+    ]
+
+
+def _taken_apart(line: int, results: dict[str, bool]) -> list[str]:
+    """Return the lines that name what a scan stacked; after what a list held before the loop, where it held something."""
+    made = {n: f"made_{line}[{i}]" for i, n in enumerate(results)}
+    return [f"{n} = torch.cat([torch.stack({n}), {made[n]}])" if filled else f"{n} = {made[n]}" for n, filled in results.items()]
 
 
 def _statements(code: str) -> list[ast.stmt]:

@@ -115,7 +115,7 @@ def functional(body: list[ast.stmt]) -> list[ast.stmt]:
         if isinstance(node, ast.Global | ast.Nonlocal | ast.Yield | ast.YieldFrom | ast.Await | ast.Try | ast.With):
             raise CannotRewrite(f"`{type(node).__name__.lower()}` inside")
     copies = [_assign(name, f"{name}.clone()") for name in dict.fromkeys(_spoiled(body))]
-    return [*copies, *(_NotInPlace().visit(s) for s in body)]
+    return [*copies, *(_AsCalls().visit(_NotInPlace().visit(s)) for s in body)]
 
 
 def _spoiled(body: list[ast.stmt]) -> Iterable[str]:
@@ -139,3 +139,21 @@ class _NotInPlace(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return node
+
+
+class _AsCalls(ast.NodeTransformer):
+    """`w.T` as a call: an attribute of a weight would be handed into a loop's body as a second tensor in the same memory."""
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        if node.attr not in _VIEWS or not isinstance(node.ctx, ast.Load):
+            return node
+        return ast.copy_location(ast.parse(_VIEWS[node.attr].format(ast.unparse(node.value)), mode="eval").body, node)
+
+
+_VIEWS = {
+    "T": "torch.permute({0}, tuple(range({0}.dim()))[::-1])",
+    "mT": "torch.transpose({0}, -2, -1)",
+    "real": "torch.real({0})",
+    "imag": "torch.imag({0})",
+}

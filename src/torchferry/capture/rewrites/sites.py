@@ -14,6 +14,7 @@ from torchferry.capture.rewrites import (
     exits,
     for_loops,
     functions,
+    given,
     identities,
     item_loops,
     lookup,
@@ -55,27 +56,37 @@ REWRITES: dict[tuple[str, str], Callable[[FunctionNode, int], None]] = {
     ("ternary", "always"): identities.rewrite,
     ("ternary", "where"): lambda f, line: branch.rewrite_ternary(f, line, "where"),
     ("ternary", "cond"): lambda f, line: branch.rewrite_ternary(f, line, "cond"),
+    ("truth", "tensor"): branch.rewrite_truth,
     ("exit", "mask"): exits.rewrite,
     ("exit", "drop"): _skip_check,
     ("while", "while_loop"): while_loops.rewrite,
     ("for", "while_loop"): while_loops.rewrite_counted,
     ("for", "items"): item_loops.rewrite,
     ("for", "scan"): for_loops.rewrite,
-    ("for", "scan-from-first"): lambda f, line: for_loops.rewrite(f, line, like_first=True),
+    ("for", "scan-from-first"): lambda f, line: for_loops.rewrite(f, line, "grown"),
+    ("for", "scan-after-first"): lambda f, line: for_loops.rewrite(f, line, "after-first"),
     ("list", "full"): repeated_lists.rewrite,
     ("lookup", "all"): lookup.rewrite,
+    ("stop", "given"): given.rewrite,
 }
+
+
+_SCANS = (("for", "scan"), ("for", "scan-from-first"), ("for", "scan-after-first"))
 
 
 def candidates(module: Any, file: str, line: int) -> list[Site]:
     """Return the rewrites that may suit a line, best first; none when its source is not at hand."""
     try:
-        function = functions.at(module, file, line)
-        first = function.__code__.co_firstlineno
+        first = functions.at(module, file, line).__code__.co_firstlineno
         node = source.function_at(source.tree_of(file), first)
     except CannotRewrite:
         return []
     return [Site(file, line, first, kind, how) for kind, how in _suitable(node, line)]
+
+
+def passing(module: Any, file: str, line: int) -> Site:
+    """Return the site at which a line is given its eager value; CannotRewrite when its source is not at hand."""
+    return Site(file, line, functions.at(module, file, line).__code__.co_firstlineno, "stop", "given")
 
 
 def _suitable(function: FunctionNode, line: int) -> Iterator[tuple[str, str]]:
@@ -115,16 +126,18 @@ def _ways(function: FunctionNode, place: Place) -> Iterator[tuple[str, str]]:
             yield "for", "items"
         if while_loops.is_counted(statement) and conditions.from_value(statement.iter, function):
             yield "for", "while_loop"
-        yield from (("for", "scan"), ("for", "scan-from-first"))
+        yield from _SCANS
     kinds = {type(n) for n in ast.walk(statement)} if not hasattr(statement, "body") else set()
     if ast.IfExp in kinds and identities.suits(statement):
         yield "ternary", "always"
     if ast.IfExp in kinds:
         yield from (("ternary", "where"), ("ternary", "cond"))
+    if kinds and any(branch.asks_truth(n) for n in ast.walk(statement)):
+        yield "truth", "tensor"
     if kinds and repeated_lists.suits(statement):
         yield "list", "full"
     if kinds & {ast.ListComp, ast.GeneratorExp}:
-        yield from (("for", "scan"), ("for", "scan-from-first"))
+        yield from _SCANS
     if ast.Subscript in kinds:
         yield "lookup", "all"
 

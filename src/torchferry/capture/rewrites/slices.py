@@ -13,6 +13,7 @@ _ORDER = {
     "tensor_split": ("input", "indices_or_sections", "dim"),
     "chunk": ("input", "chunks", "dim"),
 }
+_SAME = ("tolist", "cpu", "detach", "numpy", "contiguous")  # the same numbers, of which a step takes one
 _SPELLINGS = {"tensor": "input", "axis": "dim", "split_size": "split_size_or_sections", "sections": "indices_or_sections"}
 
 
@@ -36,11 +37,18 @@ def taken_apart(node: ast.expr) -> Along:
         return Along(ast.unparse(node), 0)
     if isinstance(node, ast.Call) and ast.unparse(node.func) in ("list", "tuple", "iter") and len(node.args) == 1:
         return taken_apart(node.args[0])
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SAME and not node.args:
+        return taken_apart(node.func.value)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _ORDER:
         return _by_ones(node, node.func)
     if isinstance(node, ast.Call | ast.Subscript):
         return Along(f"({ast.unparse(node)})", 0)
     raise CannotRewrite(f"it goes over `{ast.unparse(node)}`")
+
+
+def reads_numbers(node: ast.expr) -> bool:
+    """Say whether a loop goes over the numbers in a tensor: `lengths.tolist()`."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "tolist"
 
 
 def _by_ones(call: ast.Call, function: ast.Attribute) -> Along:

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from types import CodeType
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+# what a loop carries must be a tensor of its own, with the same strides in every round
+OWN = ".clone(memory_format=torch.contiguous_format)"
 
 
 class CannotRewrite(Exception):

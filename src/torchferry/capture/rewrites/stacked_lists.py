@@ -26,6 +26,16 @@ class StackedLists(ast.NodeTransformer):
         self.generic_visit(node)
         return node
 
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        """`list = list[::-1]` is a tensor as well."""
+        tensor = self._tensor(node.value)
+        target = node.targets[0]
+        if tensor is None or len(node.targets) != 1 or not isinstance(target, ast.Name):
+            self.generic_visit(node)
+            return node
+        self.lists.append(target.id)
+        return ast.copy_location(ast.parse(f"{target.id} = {tensor}").body[0], node)
+
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         """`list.reverse()` turns the tensor round."""
         call = node.value

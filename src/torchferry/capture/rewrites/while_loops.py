@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections.abc import Sequence
 
 from torchferry.capture.rewrites import conditions, exits, names
 from torchferry.capture.rewrites.blocks import Place, contains, find, places
-from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
+from torchferry.capture.rewrites.source import OWN, CannotRewrite, FunctionNode
 from torchferry.capture.rewrites.step_index import StepIndex
 
 
@@ -23,12 +24,21 @@ def rewrite(function: FunctionNode, line: int) -> None:
     body = names.functional(body)
     after = names.live_after(scope, place.block, place.index, place.loop is not None)
     set_inside = names.stored(body)
-    lost = [n for n in set_inside if n not in before and n in after and n != flag]
-    if lost:
-        raise CannotRewrite(f"`{lost[0]}` has no value before the loop")
+    made = [n for n in set_inside if n not in before and n in after and n != flag]
     carried = [n for n in set_inside if n in before and (n in after or n in names.loaded([*body, ast.Expr(test)]))]
     carried += [flag] if flag else []
-    place.replace(_emit(loop.lineno, test, body, carried, flag))
+    begun = _first_values(loop.lineno, copy.deepcopy(body), carried, made) if made else []
+    place.replace(_emit(loop.lineno, test, body, [*carried, *made], flag, begun))
+
+
+def _first_values(line: int, body: list[ast.stmt], carried: list[str], made: list[str]) -> list[ast.stmt]:
+    """Return code that gives the names which the first round makes a value of their shape; it is never looked at."""
+    first = ast.parse(f"def first_{line}({', '.join(carried)}):\n    pass").body[0]
+    assert isinstance(first, ast.FunctionDef)
+    blank = ", ".join(f"torch.zeros_like(torch.as_tensor({n}))" for n in made)
+    first.body = [*body, ast.parse(f"def f():\n    return ({blank},)").body[0].body[0]]  # type: ignore[attr-defined]
+    given = ", ".join(f"torch.as_tensor({n})" for n in carried)
+    return [first, ast.parse(f"({', '.join(made)},) = first_{line}({given})").body[0]]
 
 
 def is_counted(loop: ast.stmt) -> bool:
@@ -116,15 +126,17 @@ def _flagged(body: list[ast.stmt], flag: str, before: set[str]) -> list[ast.stmt
     return body
 
 
-def _emit(line: int, test: ast.expr, body: list[ast.stmt], carried: list[str], flag: str | None) -> list[ast.stmt]:
+def _emit(
+    line: int, test: ast.expr, body: list[ast.stmt], carried: list[str], flag: str | None, begun: Sequence[ast.stmt] = ()
+) -> list[ast.stmt]:
     condition = ast.unparse(conditions.as_tensor(copy.deepcopy(test)))
     given = ", ".join(carried)
     start = [ast.parse(f"{flag} = torch.tensor(False)").body[0]] if flag else []
     going = ast.parse(f"def going_{line}({given}):\n    return {condition}").body[0]
     step = ast.parse(f"def step_{line}({given}):\n    pass").body[0]
     assert isinstance(step, ast.FunctionDef)
-    results = ", ".join(f"torch.as_tensor({n}).clone()" for n in carried)
+    results = ", ".join(f"torch.as_tensor({n}){OWN}" for n in carried)
     step.body = [*body, ast.parse(f"def f():\n    return ({results},)").body[0].body[0]]  # type: ignore[attr-defined]
-    first = ", ".join(f"torch.as_tensor({n}).clone()" for n in carried)
+    first = ", ".join(f"torch.as_tensor({n}){OWN}" for n in carried)
     call = ast.parse(f"({given},) = torch._higher_order_ops.while_loop(going_{line}, step_{line}, ({first},))").body[0]
-    return [*start, going, step, call]
+    return [*start, *begun, going, step, call]

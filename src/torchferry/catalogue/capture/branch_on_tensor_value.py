@@ -29,7 +29,7 @@ class BranchOnTensorValue(Rule):
     code, stage = "CAP001", "capture"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in clues.stops(case, "branch", "ternary", "exit"):
+        for finding in clues.stops(case, "branch", "ternary", "exit", "truth"):
             if clues.pinned(finding):
                 continue
             yield Diagnosis(

@@ -13,7 +13,7 @@ class CheckOnTensorValue(Rule):
     """A check in forward reads the value of a tensor
 
     ## What happened
-    `assert`, or an `if` that only raises, prints or warns, looks at values, which a capture does not have. A graph cannot
+    `assert`, or code that only raises, prints or warns, looks at values, which a capture does not have. A graph cannot
     raise anyway: the check belongs to the caller.
 
     ## Do instead
@@ -29,8 +29,8 @@ class CheckOnTensorValue(Rule):
         for finding in clues.stops(case, "check"):
             yield Diagnosis(
                 self.code,
-                f"`{finding.facts['code']}` checks the value of a tensor",
-                "check the inputs before the call; a graph cannot raise",
+                f"`{finding.facts['code']}` checks or prints the value of a tensor",
+                "check the inputs before the call; a graph cannot raise or print",
                 clues.place(finding),
                 (clues.WHY, finding.facts["text"]),
             )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue import capture_clues as clues
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Fault, Job
+from torchferry.records import Case, Diagnosis, Job
 
 _PHRASES = (
     "no fake impl registered",
@@ -43,33 +43,30 @@ class CustomOperatorWithoutFake(Rule):
     code, stage = "CAP012", "capture"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        fault = clues.raised(case, *_PHRASES)
-        if fault is None or case.fault("capture") is None:
-            return
-        name = operator_name(fault)
-        short = name.rpartition("::")[2].partition(".")[0]
-        yield Diagnosis(
-            self.code,
-            f"the custom operator `{name}` has no fake kernel, and its Python or C++ body cannot be captured",
-            f'register one with `@{short}.register_fake`, and a translation with `@torchferry.register_op("{name}")`;'
-            " or express the operator in torch",
-            clues.stopped_at(case),
-            (
-                f"@{short}.register_fake",
-                "def _(x): return torch.empty_like(x)",
-                f'@torchferry.register_op("{name}")',
-                f"def {short}_in_torch(x): ...",
-            ),
-        )
+        for finding in clues.stopped(case, *_PHRASES):
+            name = operator_name(finding.facts["said"])
+            short = name.rpartition("::")[2].partition(".")[0]
+            yield Diagnosis(
+                self.code,
+                f"the custom operator `{name}` has no fake kernel, and its Python or C++ body cannot be captured",
+                f'register one with `@{short}.register_fake`, and a translation with `@torchferry.register_op("{name}")`;'
+                " or express the operator in torch",
+                clues.place(finding),
+                (
+                    f"@{short}.register_fake",
+                    "def _(x): return torch.empty_like(x)",
+                    f'@torchferry.register_op("{name}")',
+                    f"def {short}_in_torch(x): ...",
+                ),
+            )
 
 
-def operator_name(fault: Fault) -> str:
-    """Return the operator that a fault is about."""
-    for link in fault.chain():
-        if found := re.search(r"(\w+::\w+)(?:\.\w+)?", link.text):
-            return found[1]
-        if found := re.search(r"unsupported operator: (\w+)\.(\w+)", link.text):
-            return f"{found[1]}::{found[2]}"
+def operator_name(said: str) -> str:
+    """Return the operator that a message is about."""
+    if found := re.search(r"(\w+::\w+)(?:\.\w+)?", said):
+        return found[1]
+    if found := re.search(r"unsupported operator: (\w+)\.(\w+)", said):
+        return f"{found[1]}::{found[2]}"
     return "of unknown name"
 
 

@@ -26,8 +26,7 @@ class NumberFromTensor(Rule):
     code, stage = "CAP006", "capture"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        fault = clues.raised(case, *_PHRASES)
-        if fault is None:
+        if not clues.raised(case, *_PHRASES):
             return
         for finding in clues.stops(case, "none"):
             if not clues.pinned(finding):

@@ -33,10 +33,7 @@ class NumpyInForward(Rule):
     code, stage = "CAP013", "capture"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        fault = clues.raised(case, *_PHRASES)
-        if fault is None or case.fault("capture") is None:
-            return
-        for finding in case.findings("stopped"):
+        for finding in clues.stopped(case, *_PHRASES):
             yield Diagnosis(
                 self.code,
                 f"`{finding.facts['code']}` takes a tensor out of torch, into numpy or other foreign code",

@@ -8,7 +8,7 @@ from torchferry.catalogue import prepared_clues as clues
 from torchferry.catalogue.rule import Rule
 from torchferry.records import Case, Diagnosis, Edit, Job, Repair
 
-_PHRASES = ("quantize_per_tensor", "quantize_per_channel", "quantized::", "QuantizedCPU")
+_PHRASES = ("quantize_per_tensor", "quantize_per_channel", "quantized::", "from the 'QuantizedCPU'")
 
 
 class QuantisedPart(Rule):
