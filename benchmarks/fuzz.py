@@ -24,9 +24,9 @@ import fuzz_fields
 import onnx
 
 from torchferry import pipeline
-from torchferry.check import foreign
-from torchferry.ort import Worker
+from torchferry.check import arrival
 from torchferry.records import Budget, Case, Job
+from torchferry.worker import Worker
 
 SLOWEST = 30.0  # seconds for one file, repairs included; more is a hang
 MENDED = 20  # every so many files are mended too
@@ -77,7 +77,7 @@ def fuzz(
 ) -> tuple[Counter[str], list[tuple[bytes, Any]]]:
     """Return how many files came to what, and those that must not have."""
     chance, tally, wrong = random.Random(seed), Counter[str](), []
-    foreign.Worker = lambda *limits: worker  # type: ignore[misc, assignment]
+    arrival.Worker = lambda *limits: worker  # type: ignore[misc, assignment]
     place = folder / "files"
     place.mkdir()
     for number in range(count):

@@ -19,6 +19,7 @@ import torchferry
 from torchferry import eager, files, ort
 from torchferry.deadline import time_limit
 from torchferry.progress import Event
+from torchferry.worker import Worker
 
 
 class Keeper(nn.Module):
@@ -166,7 +167,7 @@ def test_a_runtime_that_dies_is_an_answer_and_the_next_run_works(tmp_path: Path)
     path = tmp_path / "m.onnx"
     path.write_bytes(ort._one_node_model(8, 17))
     feeds = {"x": np.ones(1, np.float32)}
-    with ort.Worker() as worker:
+    with Worker() as worker:
         key = worker.open(path)
         assert isinstance(key, str)
         assert worker._process is not None
@@ -178,7 +179,7 @@ def test_a_runtime_that_dies_is_an_answer_and_the_next_run_works(tmp_path: Path)
 def test_a_runtime_that_hangs_is_an_answer(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     path.write_bytes(ort._one_node_model(8, 17))
-    with ort.Worker(time_limit=30) as worker:
+    with Worker(time_limit=30) as worker:
         key = worker.open(path)
         assert isinstance(key, str)
         assert worker._process is not None

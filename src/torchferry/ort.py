@@ -1,29 +1,21 @@
-"""The one door to onnxruntime: what it takes, and sessions that cannot take the process down with them.
+"""The one door to onnxruntime: what it takes, its sessions, and the body of the process that opens unknown models (`serve`).
 
-onnxruntime does crash and hang on odd graphs, so models that nobody has run yet are opened in a child process (`Worker`).
-Its death or silence comes back as a `Fault`, like any other answer.
+That process starts by importing this file, so what only its parent needs is imported where it is used.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import re
-import subprocess
-import sys
-import uuid
 from collections.abc import Mapping, Sequence
 from functools import cache
-from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from torchferry.errors import ForeignApiMoved
-from torchferry.records import Fault
-from torchferry.release_kernels import Kernel
+if TYPE_CHECKING:
+    from torchferry.release_kernels import Kernel
 
 LEVELS = ("all", "basic", "extended", "none")  # "all" is onnxruntime's own default
 
@@ -87,6 +79,7 @@ def session_as_asked(source: Any, *arguments: Any, **more: Any) -> Any:
     import onnxruntime
 
     given, providers, provider_options = arguments
+    providers = [providers] if isinstance(providers, str) else providers  # onnxruntime would take each letter for one
     return onnxruntime.InferenceSession(source, given, providers or ["CPUExecutionProvider"], provider_options, **more)
 
 
@@ -98,6 +91,8 @@ def limits() -> tuple[int, int]:
 
 
 def _told(model: bytes, pattern: str) -> int:
+    from torchferry.errors import ForeignApiMoved
+
     try:
         session(model)
     except Exception as error:
@@ -204,107 +199,10 @@ def quantised(model: Any, bits: int, block: int) -> Any:
     return quantiser.model.model
 
 
-class Worker:
-    """A child process that opens and runs models. A crash or a hang in it comes back as a Fault; then a new one is started.
-
-    Use it as a context manager. Answers are values or Faults; it never raises for what a model does.
-    """
-
-    def __init__(self, time_limit: float = 600.0, memory_limit: int | None = None) -> None:
-        self.time_limit = time_limit
-        self.memory_limit = memory_limit
-        self._process: subprocess.Popen[bytes] | None = None
-        self._pipe: Connection | None = None
-        self._opened: dict[str, dict[str, Any]] = {}  # what to open again after a death
-        self._alive_keys: set[str] = set()
-
-    def open(self, path: str | Path, **options: Any) -> str | Fault:
-        """Return a key for a session on the model at `path` (options as in `session`), or what stopped it."""
-        key = uuid.uuid4().hex
-        answer = self._ask("open", key, str(path), options)
-        if isinstance(answer, Fault):
-            return answer
-        self._opened[key] = {"path": str(path), **options}
-        self._alive_keys.add(key)
-        return key
-
-    def run(
-        self, key: str, feeds: Mapping[str, np.ndarray], outputs: Sequence[str] | None = None, *, keep: bool = True
-    ) -> list[Any] | Fault:
-        """Return the outputs of a run, or what stopped it. Without `keep` only whether it ran: outputs may be large."""
-        if key not in self._alive_keys:  # the process that held it died in another model's run
-            again = dict(self._opened[key])
-            answer = self._ask("open", key, again.pop("path"), again)
-            if isinstance(answer, Fault):
-                return answer
-            self._alive_keys.add(key)
-        return self._ask("run", key, dict(feeds), None if outputs is None else list(outputs), keep)  # type: ignore[no-any-return]
-
-    def inputs(self, key: str) -> list[tuple[str, str, tuple[Any, ...]]]:
-        """Return the name, type and shape of each input that an open session declares."""
-        answer = self._ask("inputs", key)
-        return [] if isinstance(answer, Fault) else answer
-
-    def close(self, key: str) -> None:
-        """Give back the memory of a session."""
-        self._opened.pop(key, None)
-        if key in self._alive_keys:
-            self._alive_keys.discard(key)
-            self._ask("close", key)
-
-    def __enter__(self) -> Worker:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._end()
-
-    def _ask(self, *message: Any) -> Any:
-        if self._process is None:
-            self._start()
-        assert self._pipe is not None
-        assert self._process is not None
-        try:
-            self._pipe.send(message)
-            if not self._pipe.poll(self.time_limit):
-                self._end()
-                return Fault("TimeLimit", f"onnxruntime gave no answer within {self.time_limit:g} s ({message[0]})")
-            return self._pipe.recv()
-        except (EOFError, OSError):
-            code = self._process.wait()
-            self._end()
-            died = f"signal {-code}" if code < 0 else f"exit code {code}"
-            return Fault("ProcessDied", f"onnxruntime ended its process with {died} ({message[0]})")
-        except BaseException:  # Ctrl-C in the middle of an answer: the pipe is out of step
-            self._end()
-            raise
-
-    def _start(self) -> None:
-        ours, theirs = Pipe()
-        environment = {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-        command = f"from torchferry.ort import serve; serve({theirs.fileno()}, {self.memory_limit!r})"
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", command],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            pass_fds=[theirs.fileno()],
-        )
-        theirs.close()  # so that the child's death reads as the end of the pipe
-        self._pipe = ours
-
-    def _end(self) -> None:
-        if self._pipe is not None:
-            self._pipe.close()
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-        self._process = self._pipe = None
-        self._alive_keys.clear()
-
-
 def serve(handle: int, memory_limit: int | None) -> None:
-    """Answer a Worker's questions until it hangs up; the body of the child process."""
+    """Answer a Worker's questions until it hangs up, each with (what stopped it, or None; the answer): a child's whole life."""
     import signal
+    from multiprocessing.connection import Connection
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle; it ends us
     if memory_limit is not None:
@@ -318,17 +216,20 @@ def serve(handle: int, memory_limit: int | None) -> None:
             verb, key, *rest = pipe.recv()
         except EOFError:
             return
+        fault: tuple[str, str] | None = None
+        answer: Any = None
         try:
-            answer: Any = None
             if verb == "open":
                 sessions[key] = session(rest[0], **rest[1])
             elif verb == "inputs":
                 answer = [(i.name, i.type, tuple(i.shape)) for i in sessions[key].get_inputs()]
+            elif verb == "version":
+                answer = version()
             elif verb == "run":
                 answer = run(sessions[key], rest[0], rest[1])
                 answer = answer if rest[2] else []
             else:
                 sessions.pop(key, None)
-        except Exception as error:
-            answer = Fault(type(error).__name__, str(error))
-        pipe.send(answer)
+        except Exception as error:  # onnxruntime may raise anything about a model
+            fault = (type(error).__name__, str(error))
+        pipe.send((fault, answer))

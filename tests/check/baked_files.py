@@ -250,3 +250,26 @@ def batch_on_the_second_axis() -> Broken:
             return [v.numpy() for v in make()(torch.from_numpy(feed["x"]))]
 
     return Broken(exported(make, 5, 2, 3, dynamo=False), [{"x": weights(5, 3, 3)}], right)
+
+
+class Gated(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.GRU(3, 4, 2, bidirectional=True, batch_first=True)
+        self.eval()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x)[0]
+
+
+@broken
+def a_state_of_the_examples_batch_that_a_smaller_one_does_not_stretch() -> Broken:
+    return Broken(exported(Gated, 2, 5, 3, dynamo=False), [{"x": weights(1, 5, 3)}], eager(Gated))
+
+
+@broken
+def a_batch_that_is_resized_to_the_examples_without_a_word() -> Broken:
+    resize = node("Resize", ["x", "", "", "sizes"], ["y"], mode="nearest", name="larger")
+    image = [value(n, T.FLOAT, ["N", 1, "h", "w"]) for n in "xy"]
+    made = model([resize], image[:1], image[1:], [("sizes", np.array([1, 1, 4, 4]))])
+    return Broken(saved(made), [{"x": weights(3, 1, 2, 2)}], names="`larger` (Resize) is wrong without a word")

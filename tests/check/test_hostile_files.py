@@ -9,14 +9,15 @@ import sys
 import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from broken_files import linear, model, node, value
 
 import torchferry
-from torchferry.check import foreign, unpack
-from torchferry.ort import Worker
+from torchferry.check import arrival, unpack
 from torchferry.records import Budget
+from torchferry.worker import Worker
 
 BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
 
@@ -24,7 +25,7 @@ BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
 def test_files_broken_at_random_all_end_in_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     fuzz, fuzz_bases = importlib.import_module("fuzz"), importlib.import_module("fuzz_bases")
-    monkeypatch.setattr(foreign, "Worker", Worker)  # puts back what the script replaces
+    monkeypatch.setattr(arrival, "Worker", Worker)  # puts back what the script replaces
     worker = fuzz.Shared(time_limit=5.0)
     try:
         tally, wrong = fuzz.fuzz(250, 7, worker, tmp_path, fuzz_bases.by_hand())
@@ -107,3 +108,44 @@ def test_outputs_that_nobody_looks_at_stay_where_they_are(tmp_path: Path) -> Non
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 100 << 20
+
+
+@pytest.mark.parametrize("location", ["a" * 5000, "/".join(["ab"] * 2000), "b" * 256, "x\0y"])
+def test_a_place_for_weights_that_is_no_path_is_a_diagnosis(location: str, tmp_path: Path) -> None:
+    made = linear()
+    tensor = made.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=location)
+    (tmp_path / "model.onnx").write_bytes(made.SerializeToString())
+    assert [d.code for d in torchferry.check(tmp_path / "model.onnx").diagnoses] in (["CHK004"], ["CHK005"])
+
+
+MENDED = """
+import numpy, re, sys, torchferry
+result = torchferry.check(sys.argv[1], feeds={"ids": numpy.array([5, 6])}, output=sys.argv[2])
+print(result.ok, int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) >> 10)
+"""
+
+
+@pytest.mark.slow
+def test_a_model_with_more_than_two_gigabytes_beside_it_is_mended_with_its_weights_carried_along(tmp_path: Path) -> None:
+    rows, columns = 1 << 17, 4400  # 2.3 GB
+    made = model([node("Gather", ["w", "ids"], ["y"])], [value("ids", 7, ["N"])], [value("y", 1, ["N", columns])])
+    tensor = made.graph.initializer.add(name="w", data_type=onnx.TensorProto.FLOAT, dims=[rows, columns])
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="w.bin")
+    with (tmp_path / "w.bin").open("wb") as data:
+        data.seek(5 * columns * 4)
+        data.write(np.full(columns, 7, np.float32).tobytes())
+        data.truncate(rows * columns * 4)
+    made.ir_version = 99
+    (tmp_path / "model.onnx").write_bytes(made.SerializeToString())
+    (tmp_path / "out").mkdir()
+    command = [sys.executable, "-c", MENDED, str(tmp_path / "model.onnx"), str(tmp_path / "out" / "mended.onnx")]
+    ok, megabytes = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert ok == "True"
+    assert int(megabytes) < 300
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["mended.onnx", "mended.onnx.data"]
+    got = torchferry.InferenceSession(tmp_path / "out" / "mended.onnx").run(None, {"ids": np.array([5, 6])})[0]
+    assert got[:, 0].tolist() == [7, 0]

@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 
 import baked_files
+import nested_files
 import numpy as np
 import pytest
 from broken_files import BROKEN
@@ -13,6 +14,7 @@ from broken_files import BROKEN
 import torchferry
 
 assert baked_files.broken  # its files are among BROKEN
+assert nested_files.broken
 
 
 @pytest.mark.parametrize("name", BROKEN)

@@ -9,7 +9,7 @@ import importlib
 import pkgutil
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoints, entry_points
 from types import ModuleType
 
 from torchferry.catalogue.rule import Rule
@@ -36,13 +36,18 @@ class Entry:
         return {n: f for n, f in vars(self.module).items() if n == kind or n.startswith(kind + "_")}
 
 
+def strangers() -> EntryPoints:
+    """Return where third parties have rules."""
+    return entry_points(group="torchferry.rules")
+
+
 def _modules() -> list[ModuleType]:
     found = [
         importlib.import_module(info.name)
         for info in pkgutil.walk_packages(__path__, prefix=__name__ + ".")
         if not info.ispkg and info.name.count(".") == __name__.count(".") + 2
     ]
-    return found + [importlib.import_module(point.value) for point in entry_points(group="torchferry.rules")]
+    return found + [importlib.import_module(point.value) for point in strangers()]
 
 
 @cache

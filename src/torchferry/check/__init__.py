@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from torchferry.check import foreign, ours
 from torchferry.records import Case, Step
 
 __all__ = ["check"]
@@ -10,4 +9,13 @@ __all__ = ["check"]
 
 def check(case: Case) -> Step:
     """Return what a file turned out to be: the one that was just translated, or, in a job without a model, any."""
-    return foreign.examine(case) if case.job.model is None else ours.examine(case)
+    if case.job.model is not None:
+        from torchferry.check import ours
+
+        return ours.examine(case)
+    from torchferry.check.arrival import received
+
+    with received(case.job) as arrival:
+        from torchferry.check import foreign  # loads onnx, while the child process loads onnxruntime
+
+        return foreign.examine(case, arrival)

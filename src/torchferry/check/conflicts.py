@@ -34,6 +34,7 @@ def findings(model: onnx.ModelProto, types: Types) -> list[Finding]:
     outputs = {o.name for o in model.graph.output}
     found = [_conflict(c, said) for c in types.conflicts] + [_unfit(u, said, graph.opset(model) or 1) for u in types.unfit]
     found += [_branch(model, place, index, words, said) for place, index, words in types.branches]
+    found += [_carried(place, index, words, said) for place, index, words in types.carried]
     if not found:  # a declaration is only wrong where the rest is right
         found = [_declaration(v, d, real, place, v in outputs) for v, (d, real, place) in types.declared.items()]
     return found
@@ -145,6 +146,16 @@ def _branch(model: onnx.ModelProto, place: graph.Place, index: int, words: list[
     return Finding(
         "branch-types-differ", _at(place), {"op": place.node.op_type, "output": output, "index": index, "types": words, "to": to}
     )
+
+
+def _carried(place: graph.Place, index: int, words: list[str], said: dict[str, str]) -> Finding:
+    """Return what a Loop or Scan carries in several types; a type that loses nothing wins, the declared one among equals."""
+    node = place.node
+    output = dict(enumerate(node.output)).get(index - 2 if node.op_type == "Loop" else index, "")
+    floats = [w for w in words if w in dtypes.FLOATS] or words
+    to = said[output] if said.get(output) in floats else max(floats, key=lambda w: RANK.index(w) if w in RANK else -1)
+    facts = {"op": node.op_type, "value": node.input[index], "index": index, "types": words, "to": to}
+    return Finding("carried-types-differ", _at(place), facts)
 
 
 def _at(place: graph.Place) -> Location:

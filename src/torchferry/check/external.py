@@ -14,6 +14,8 @@ import onnx
 from torchferry.check import dtypes, graph, sniff
 from torchferry.records import Finding, Location
 
+LONGEST = 255  # bytes in the name of a file
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -96,7 +98,8 @@ def _examine(location: str, group: list[Piece], folder: Path, own: str) -> Itera
 
 def path_trouble(location: str) -> str | None:
     """Return why a runtime will not follow a path: it is absolute, has backslashes, or leaves the model's folder."""
-    if not location or "\0" in location:
+    lengths = [len(part.encode()) for part in location.split("/")]
+    if not location or "\0" in location or max(lengths) > LONGEST or sum(lengths) > 4 * LONGEST:
         return "empty"
     if posixpath.isabs(location) or ntpath.isabs(location) or ntpath.splitdrive(location)[0]:
         return "absolute"

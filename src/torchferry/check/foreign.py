@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,29 +11,25 @@ from google.protobuf.message import DecodeError
 
 from torchferry import releases
 from torchferry.check import dtypes, external, graph, passes, place, run, source, structure, unchanged, unpack
+from torchferry.check.arrival import Arrival
 from torchferry.check.feeds import Declared
 from torchferry.check.opening import Site, explain, refusal
-from torchferry.check.sniff import Sniffed, sniff
+from torchferry.check.sniff import Sniffed
 from torchferry.check.support_of_release import lacking
-from torchferry.ort import Worker
 from torchferry.records import Case, Checked, Fault, Finding, Job, Location, Step
 from torchferry.releases import Target
 
 NOT_PASSES = ("coerce-feeds", "read-as")
-LONGEST = 120.0  # seconds for opening or running an unknown file
 
 
-def examine(case: Case) -> Step:
+def examine(case: Case, arrival: Arrival) -> Step:
     """Return what became of the file of a Job that has no model."""
-    job = case.job
-    path, folder = job.onnx, job.workspace
-    if path is None or folder is None:
-        raise ValueError("a job without a model needs a file and a workspace")
-    target = releases.parse(job.target)
-    sniffed = sniff(path)
+    job, path, sniffed = case.job, arrival.path, arrival.sniffed
+    # the installed runtime is asked for its limits only where something is wrong: that loads it into this process
+    target = releases.parse(job.target) if job.target is not None else None
     read = {e.params["kind"]: e.params for e in job.edits_for("check", "read-as")}
     if sniffed.kind == "ort-format":
-        return _ort_format(job, path, folder, sniffed, "ort-format" in read)
+        return _ort_format(job, arrival, "ort-format" in read)
     data = _contents(path, sniffed, read)
     if isinstance(data, Step):
         return data
@@ -45,7 +40,7 @@ def examine(case: Case) -> Step:
     if not graph.legible(model):
         return _no_model(path, Sniffed("damaged", {"error": "names in it are not text", "size": len(data)}))
     misnamed = path.suffix == ".ort" and "onnx" not in read
-    return _named_wrong(path, model, target) if misnamed else _model(job, path, folder, target, model)
+    return _named_wrong(path, model, target) if misnamed else _model(job, arrival, target, model)
 
 
 def _contents(path: Path, sniffed: Sniffed, read: dict[str, Any]) -> bytes | Step:
@@ -65,13 +60,14 @@ def _no_model(path: Path, sniffed: Sniffed) -> Step:
     return Step("check", fault=Fault("NotAModel", f"{path.name} is no ONNX model: {sniffed.kind}"), findings=(finding,))
 
 
-def _named_wrong(path: Path, model: onnx.ModelProto, target: Target) -> Step:
+def _named_wrong(path: Path, model: onnx.ModelProto, target: Target | None) -> Step:
     """Return the answer for an ONNX file whose name says that it is in onnxruntime's own format."""
     finding = Finding("not-a-model", Location(file=str(path)), {"kind": "onnx-named-ort", "name": path.name})
-    return Step("check", _checked(model, path, target, 0), findings=(finding,))
+    return Step("check", _checked(model, path, str(target or releases.parse(None)), 0), findings=(finding,))
 
 
-def _model(job: Job, path: Path, folder: Path, target: Target, model: onnx.ModelProto) -> Step:
+def _model(job: Job, arrival: Arrival, target: Target | None, model: onnx.ModelProto) -> Step:
+    path, folder, worker = arrival.path, arrival.folder, arrival.worker
     edits = [e for e in job.edits_for("check") if e.name not in NOT_PASSES]
     home = path.parent
     for edit in edits:
@@ -82,17 +78,17 @@ def _model(job: Job, path: Path, folder: Path, target: Target, model: onnx.Model
         used = folder / job.file_name
         place.write(model, used, home)
         home = folder
-    with Worker(_patience(job), _memory()) as worker:
-        found, reached = _open_and_run(job, model, used, Site(target, worker, home, used.name, folder))
+    found, reached = _open_and_run(job, model, used, Site(target, worker, home, used.name, folder))
     found = [*hidden, *[f for f in found if f.kind != "external-data-pointer"]]
-    return Step("check", _checked(model, used, target, 0 if hidden else reached), findings=tuple(source.located(model, found)))
+    runtime = str(target) if target is not None else f"onnxruntime {worker.version()}"
+    return Step("check", _checked(model, used, runtime, 0 if hidden else reached), findings=tuple(source.located(model, found)))
 
 
 def _open_and_run(job: Job, model: onnx.ModelProto, used: Path, site: Site) -> tuple[list[Finding], int]:
     key = site.worker.open(used)
     if isinstance(key, Fault):
         return explain(model, key, site), 0
-    found = [] if site.target.installed else lacking(model, site.target)
+    found = lacking(model, site.asked) if site.asked is not None and not site.asked.installed else []
     if found:
         return found, 0
     found = structure.duplicate_initializers(model)
@@ -128,30 +124,20 @@ def _other_type(kind: onnx.TypeProto) -> str:
     return kind.WhichOneof("value") or "unknown"
 
 
-def _ort_format(job: Job, path: Path, folder: Path, sniffed: Sniffed, known: bool) -> Step:
+def _ort_format(job: Job, arrival: Arrival, known: bool) -> Step:
     """Return the answer for a file in onnxruntime's own format: it can be opened and run, not looked into."""
+    path, worker = arrival.path, arrival.worker
     if path.suffix != ".ort" and not known:
-        return _no_model(path, sniffed)
-    with Worker(_patience(job), _memory()) as worker:
-        key = worker.open(path, config={"session.load_model_format": "ORT"})
-        value = Checked(0, 0, path.stat().st_size, str(releases.parse(None)), path, 0)
-        if isinstance(key, Fault):
-            return Step("check", value, findings=(refusal(None, key),))
-        declared = tuple(Declared(*d) for d in worker.inputs(key))
-        opened = run.Opened(worker, key, path.parent, folder, None, declared)
-        ran = run.on_given(opened, job.feeds, bool(job.edits_for("check", "coerce-feeds")))
+        return _no_model(path, arrival.sniffed)
+    key = worker.open(path, config={"session.load_model_format": "ORT"})
+    value = Checked(0, 0, path.stat().st_size, f"onnxruntime {worker.version()}", path, 0)
+    if isinstance(key, Fault):
+        return Step("check", value, findings=(refusal(None, key),))
+    declared = tuple(Declared(*d) for d in worker.inputs(key))
+    opened = run.Opened(worker, key, path.parent, arrival.folder, None, declared)
+    ran = run.on_given(opened, job.feeds, bool(job.edits_for("check", "coerce-feeds")))
     return Step("check", replace(value, reached=2 if ran.all_ran else 1), findings=ran.findings)
 
 
-def _checked(model: onnx.ModelProto, used: Path, target: Target, reached: int) -> Checked:
-    return Checked(graph.opset(model) or 0, model.ir_version, used.stat().st_size, str(target), used, reached)
-
-
-def _patience(job: Job) -> float:
-    """Return how long one opening or run may take: the stage as a whole has the job's limit, and makes several."""
-    return min(job.budget.time_limit / 3, LONGEST)
-
-
-def _memory() -> int:
-    """Return the address space that an unknown file may take: a few times the machine's memory, for maps and arenas."""
-    return 4 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+def _checked(model: onnx.ModelProto, used: Path, runtime: str, reached: int) -> Checked:
+    return Checked(graph.opset(model) or 0, model.ir_version, used.stat().st_size, runtime, used, reached)

@@ -91,8 +91,8 @@ def set_attribute(node: onnx.NodeProto, name: str, value: Any) -> None:
         node.attribute.append(onnx.helper.make_attribute(name, value))
 
 
-def opset(model: onnx.ModelProto, domain: str = "") -> int | None:
-    """Return the version stamped for a domain, or None."""
+def opset(model: onnx.ModelProto | onnx.FunctionProto, domain: str = "") -> int | None:
+    """Return the version that a model, or one of its functions, is stamped with for a domain; None if it is not."""
     same = ("", "ai.onnx") if domain in ("", "ai.onnx") else (domain,)
     return next((o.version for o in model.opset_import if o.domain in same), None)
 
@@ -205,6 +205,7 @@ def legible(model: onnx.ModelProto) -> bool:
     for part in graphs(model):
         names += [v.name for v in (*part.input, *part.output, *part.value_info, *part.initializer)]
         names += [d.dim_param for v in (*part.input, *part.output) for d in v.type.tensor_type.shape.dim]
+    names += [text for t in tensors(model) for e in t.external_data for text in (e.key, e.value)]
     for place in places(model):
         node = place.node
         names += [node.name, node.op_type, node.domain, *node.input, *node.output, *(a.name for a in node.attribute)]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import onnx
 
 from torchferry.check import graph
-from torchferry.check.baked import ELEMENTWISE, RECURRENT
+from torchferry.check.size_readings import ELEMENTWISE, RECURRENT
 from torchferry.check.trace import Failure
 
 
@@ -38,7 +38,7 @@ def _numbers(model: onnx.ModelProto, node: str) -> list[int]:
     places = sorted(graph.nodes_of(model.graph), key=lambda p: p.label != node)
     for place in places:
         values = [constants[i] for i in place.node.input if i in constants]
-        if place.node.op_type in ("Reshape", "Expand", "Split", "Range", "ConstantOfShape", "Tile"):
+        if place.node.op_type in ("Reshape", "Expand", "Split", "Range", "ConstantOfShape", "Tile", "Resize"):
             found += [int(n) for v in values if v.dtype.kind == "i" for n in v.reshape(-1)]
         if place.node.op_type in ELEMENTWISE | set(RECURRENT) or place.label == node:
             found += [n for v in values for n in v.shape]

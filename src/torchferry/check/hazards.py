@@ -9,9 +9,9 @@ import numpy as np
 import onnx
 
 from torchferry.check import graph
+from torchferry.check.expressions import evaluate
 from torchferry.check.feeds import Declared
-from torchferry.check.made import evaluate
-from torchferry.check.trace import Feed, Tracer, ancestors
+from torchferry.check.trace import Failure, Feed, Tracer, ancestors, shape_of
 from torchferry.records import Fault, Finding, Location
 
 PLUMBING = frozenset({"Cast", "Dropout", "Identity", "Reshape", "Transpose"})
@@ -57,6 +57,21 @@ def may_be_clamped(model: onnx.ModelProto) -> bool:
         if ranges and any(n.op_type == "Gather" and ranges & ancestors(part, n.input[1]) for n in part.node if len(n.input) > 1):
             return True
     return False
+
+
+def resized_batch(tracer: Tracer, declared: Sequence[Declared], feed: Feed) -> Failure | None:
+    """Return the Resize to constant sizes, if any, that makes another number of samples of a batch: it does so without a word."""
+    fixed = graph.constants(tracer.model.graph)
+    to = [(n, fixed[n.input[3]]) for n in tracer.model.graph.node if n.op_type == "Resize" and fixed.keys() & set(n.input[3:4])]
+    if not to or all(isinstance((d.shape or (None,))[0], int) for d in declared if d.shape != ()):
+        return None
+    made = tracer.values(feed, only=[n.input[0] for n, _ in to])
+    known = {**feed, **(made if not isinstance(made, Fault) else {})}
+    for node, sizes in to:
+        shape = shape_of(known.get(node.input[0]))
+        if shape is not None and len(shape) == len(sizes) > 2 and shape[0] != sizes[0] and not graph.attributes(node).get("axes"):
+            return Failure(graph.label(node), "Resize", Fault("Silent", f"{shape[0]} samples come out as {sizes[0]}"))
+    return None
 
 
 def nan(tracer: Tracer, feed: Feed, outputs: Sequence[Any]) -> list[Finding]:

@@ -9,13 +9,14 @@ from typing import Any
 
 import onnx
 
+from torchferry import releases
 from torchferry.check import conflicts, external, graph, mismatch, stamp, structure, support
 from torchferry.check.passes import decompose
 from torchferry.check.probe import Prober, may_be_asked
 from torchferry.check.type_inference import Types, infer
-from torchferry.ort import Worker
 from torchferry.records import Fault, Finding, Location
 from torchferry.releases import Target
+from torchferry.worker import Worker
 
 # Where onnxruntime names the node: (pattern, which group is the node's name, which its operator)
 NAMED = (
@@ -36,13 +37,18 @@ TENSOR = (
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a file is opened: for which target, in which worker, beside which data files, with which folder for scratch."""
+    """Where a file is opened: for whom (None: the installed runtime), in which worker, beside which data, with what scratch."""
 
-    target: Target
+    asked: Target | None
     worker: Worker
     home: Path
     own: str
     scratch: Path
+
+    @property
+    def target(self) -> Target:
+        """What the file must open in."""
+        return self.asked or releases.parse(None)
 
 
 def explain(model: onnx.ModelProto, fault: Fault, site: Site) -> list[Finding]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import onnx
 
-from torchferry import ort, releases
+from torchferry import releases
 from torchferry.check import graph, passes, place, stamp, support
 from torchferry.check.probe import Prober
 from torchferry.check.promises import broken
@@ -15,6 +15,7 @@ from torchferry.check.support_of_release import missing_kernels
 from torchferry.check.type_inference import infer
 from torchferry.records import Case, Checked, Fault, Finding, Location, Step, Translated
 from torchferry.releases import Target
+from torchferry.worker import Worker
 
 
 def examine(case: Case) -> Step:
@@ -60,7 +61,7 @@ def _kernels(case: Case, model: onnx.ModelProto, target: Target) -> list[Finding
     types = infer(flat)
     if not support.doubtful(flat, types) or case.job.workspace is None:
         return []
-    with ort.Worker(60.0) as worker:
+    with Worker(60.0) as worker:
         return support.missing(flat, types, Prober(worker, flat, case.job.workspace), target)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import onnx
 
 from torchferry.check import dtypes, graph
-from torchferry.ort import Worker
 from torchferry.records import Fault
+from torchferry.worker import Worker
 
 
 class Prober:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,11 @@ import numpy as np
 import onnx
 
 from torchferry.check import baked, causes, guesses, hazards, made
+from torchferry.check.expressions import evaluate
 from torchferry.check.feeds import Declared, Fitted, fit, misfits
 from torchferry.check.trace import Failure, Feed, Tracer
-from torchferry.ort import Worker
 from torchferry.records import Fault, Finding, Location
+from torchferry.worker import Worker
 
 MOST_GUESSES = 40
 DEATHS = ("TimeLimit", "ProcessDied")
@@ -113,6 +114,11 @@ def _silent(opened: Opened, feed: Feed, outputs: list[Any]) -> list[Finding]:
         if isinstance(answer, Fault):
             cause = causes.explain(tracer, tracer.failure(feed, answer), feed)
             return [*found, Finding(cause.kind, cause.location, {**cause.facts, "hidden": True})]
+    failure = hazards.resized_batch(tracer, opened.declared, feed)
+    if failure is not None:
+        cause = causes.explain(tracer, failure, feed)
+        size = _baked(opened, tracer, failure, cause, feed, [])
+        return [*found, *([replace(size, facts={**size.facts, "hidden": True})] if size is not None else [])]
     return found + hazards.nan(tracer, feed, outputs)
 
 
@@ -132,12 +138,15 @@ def _why(opened: Opened, feed: Feed, fault: Fault, good: list[Feed]) -> list[Fin
     cause = causes.explain(tracer, failure, feed)
     if cause.kind in ("index-out-of-range", "division-by-zero", "allocation-too-large", "condition-not-scalar", "runtime-died"):
         return [cause]
+    return [_baked(opened, tracer, failure, cause, feed, good) or cause]
+
+
+def _baked(opened: Opened, tracer: Tracer, failure: Failure, cause: Finding, feed: Feed, good: list[Feed]) -> Finding | None:
+    """Return the failure as one of a size that was baked in, where there is a plan to free it."""
     plan = _plan(opened, tracer, failure, feed, good)
-    if plan is not None and cause.location is not None:
-        first = plan.rewrites[0]["node"] if plan.rewrites else cause.location.onnx_node
-        facts = {**cause.facts, **_plan_facts(plan, feed), "failed_at": cause.location.onnx_node, "first": first}
-        return [Finding("baked-size", cause.location, facts)]
-    return [cause]
+    if plan is None or cause.location is None:
+        return None
+    return Finding("baked-size", cause.location, {**cause.facts, **_plan_facts(plan, feed)})
 
 
 def _fixed_sizes(opened: Opened, tracer: Tracer | None, feed: Feed, fixed: list[tuple[Declared, int]]) -> list[Finding]:
@@ -220,11 +229,7 @@ def _resized(array: Any, spec: Declared | None, sizes: Mapping[str, int]) -> Any
         return array
     for axis, size in enumerate(spec.shape or ()):
         wanted = (
-            size
-            if isinstance(size, int) and size >= 0
-            else made.evaluate(size, sizes)
-            if isinstance(size, str) and sizes
-            else None
+            size if isinstance(size, int) and size >= 0 else evaluate(size, sizes) if isinstance(size, str) and sizes else None
         )
         if wanted is not None and wanted != array.shape[axis]:
             if array.shape[axis]:

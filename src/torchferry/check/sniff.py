@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import tarfile
-import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -86,6 +83,8 @@ def _by_magic(path: Path, head: bytes, size: int) -> Sniffed | None:
 
 
 def _zip(path: Path) -> Sniffed:
+    import zipfile
+
     try:
         names = zipfile.ZipFile(path).namelist()
     except (zipfile.BadZipFile, OSError):
@@ -104,6 +103,8 @@ def _zip(path: Path) -> Sniffed:
 
 
 def _tar(path: Path) -> Sniffed:
+    import tarfile
+
     try:
         with tarfile.open(path) as archive:
             names = [m.name for m in archive.getmembers() if m.isfile()]
@@ -117,6 +118,8 @@ def _safetensors(path: Path, head: bytes, size: int) -> Sniffed | None:
     length = int.from_bytes(head[:8], "little")
     if head[8:9] != b"{" or not 2 <= length <= size - 8:
         return None
+    import json
+
     try:
         with path.open("rb") as file:
             names = json.loads(file.read(8 + min(length, 1 << 26))[8:])

@@ -17,7 +17,7 @@ FOREIGN = re.compile(r"[/\\](?:torch|transformers|onnxscript|onnx)[/\\]|<eval_wi
 
 def of(node: onnx.NodeProto) -> Location | None:
     """Return the source line and module of a node, or None if it says nothing."""
-    kept = {p.key: p.value for p in node.metadata_props}
+    kept = {p.key: p.value for p in node.metadata_props if isinstance(p.value, str)}  # in a damaged file it may be any bytes
     frames = [(f, int(n)) for f, n in FRAME.findall(kept.get("pkg.torch.onnx.stack_trace", "")) if not FOREIGN.search(f)]
     scopes = _scopes(kept.get("pkg.torch.onnx.name_scopes", ""))
     if not frames and not scopes:
@@ -37,6 +37,8 @@ def _scopes(text: str) -> str | None:
 
 def located(model: onnx.ModelProto, found: list[Finding]) -> list[Finding]:
     """Return the findings with source lines added, where their node or a neighbour of it has one."""
+    if not found:
+        return []
     by_label = {p.label: p for p in graph.places(model)}
     return [_located(f, by_label.get(f.location.onnx_node or "") if f.location else None) for f in found]
 

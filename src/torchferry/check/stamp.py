@@ -37,8 +37,9 @@ def _ir(model: onnx.ModelProto, target: Target) -> Iterator[Finding]:
 
 def _opset(model: onnx.ModelProto, target: Target) -> Iterator[Finding]:
     stamped = graph.opset(model)
-    if stamped is not None and stamped > target.opset:
-        facts = {"opset": stamped, "most": target.opset, "target": str(target), "changed": changed(model, target.opset)}
+    newest = max((v for p in (model, *model.functions) if (v := graph.opset(p)) is not None), default=0)
+    if newest > target.opset:
+        facts = {"opset": newest, "most": target.opset, "target": str(target), "changed": changed(model, target.opset)}
         yield Finding("opset-too-new", facts=facts)
     if stamped is None and any(p.node.domain in schemas.STANDARD for p in graph.places(model)):
         of_its_time = max((o for o, ir in IR_OF_OPSET.items() if ir <= model.ir_version), default=target.opset)
@@ -47,9 +48,8 @@ def _opset(model: onnx.ModelProto, target: Target) -> Iterator[Finding]:
 
 def changed(model: onnx.ModelProto, to: int) -> list[str]:
     """Return the operators in use whose schema at `to` is not the one that the model's stamp promises."""
-    stamped = graph.opset(model) or to
-    ops = {p.node.op_type for p in graph.places(model) if p.node.domain in schemas.STANDARD}
-    return sorted(o for o in ops if schemas.since(o, min(stamped, schemas.NEWEST)) != schemas.since(o, to))
+    ops = {(p.node.op_type, stamped) for p, stamped in _standard(model)}
+    return sorted({o for o, stamped in ops if schemas.since(o, min(stamped, schemas.NEWEST)) != schemas.since(o, to)})
 
 
 def _other_domains(model: onnx.ModelProto, target: Target) -> Iterator[Finding]:
@@ -75,17 +75,14 @@ def _other_domains(model: onnx.ModelProto, target: Target) -> Iterator[Finding]:
 
 def misstamped(model: onnx.ModelProto, target: Target) -> list[Finding]:
     """Return the nodes that are not written in the form of the stamped opset, and the opset whose form they have."""
-    stamped = graph.opset(model)
-    if stamped is None or stamped > schemas.NEWEST:
-        return []
     found = []
     wrong = [
-        (p, why)
-        for p in _standard(model)
-        if (why := schemas.misfit(p.node, stamped)) is not None and schemas.known(p.node.op_type)
+        (p, stamped, why)
+        for p, stamped in _standard(model)
+        if stamped <= schemas.NEWEST and (why := schemas.misfit(p.node, stamped)) is not None and schemas.known(p.node.op_type)
     ]
-    fits = nearest(model, stamped, target.opset) if wrong else None
-    for place, why in wrong:
+    fits = nearest(model, wrong[0][1], target.opset) if wrong else None
+    for place, stamped, why in wrong:
         facts = {
             "op": place.node.op_type,
             "why": why,
@@ -97,16 +94,24 @@ def misstamped(model: onnx.ModelProto, target: Target) -> list[Finding]:
     return found
 
 
-def _standard(model: onnx.ModelProto) -> list[graph.Place]:
-    """Return the main graph's nodes of the standard's own domain; functions bring their own stamps."""
-    return [p for p in graph.nodes_of(model.graph) if p.node.domain in schemas.STANDARD]
+def _standard(model: onnx.ModelProto) -> list[tuple[graph.Place, int]]:
+    """Return the nodes of the standard's own domain, each with the opset of its part: functions bring their own stamps."""
+    parts = [(model.graph, graph.opset(model)), *((f, graph.opset(f)) for f in model.functions)]
+    return [
+        (p, stamped)
+        for part, stamped in parts
+        if stamped is not None
+        for p in graph.nodes_of(part)
+        if p.node.domain in schemas.STANDARD
+    ]
 
 
 def nearest(model: onnx.ModelProto, stamped: int, most: int) -> int | None:
     """Return the opset nearest to the stamped one under which every node is valid, or None."""
     forms = {
         (p.node.op_type, tuple(a.name for a in p.node.attribute), len(p.node.input), len(p.node.output)): p.node
-        for p in _standard(model)
+        for p in graph.places(model)
+        if p.node.domain in schemas.STANDARD
     }
     nodes = list(forms.values())
     for version in sorted(range(LOWEST, most + 1), key=lambda v: (abs(v - stamped), -v)):
@@ -117,5 +122,4 @@ def nearest(model: onnx.ModelProto, stamped: int, most: int) -> int | None:
 
 def keeps_meaning(model: onnx.ModelProto, to: int) -> bool:
     """Say whether no node would mean something else under a lower stamp. (A higher one is what the nodes were written for.)"""
-    stamped = graph.opset(model) or to
-    return to >= stamped or not any(to < CHANGED_MEANING.get(p.node.op_type, 0) <= stamped for p in _standard(model))
+    return not any(to < CHANGED_MEANING.get(p.node.op_type, 0) <= stamped for p, stamped in _standard(model))

@@ -24,6 +24,7 @@ def findings(model: onnx.ModelProto) -> list[Finding]:
         *_dangling_inputs(model.graph, set()),
         *_dangling_outputs(model),
         *_cycles(model),
+        *_recursion(model),
         *_initializers(model),
     ]
 
@@ -122,6 +123,19 @@ def _cycles(model: onnx.ModelProto) -> Iterator[Finding]:
         if ring := _ring(part):
             facts = {"nodes": [graph.label(n) for n in ring]}
             yield Finding("cycle", Location(onnx_node=graph.label(ring[0]), op=ring[0].op_type), facts)
+
+
+def _recursion(model: onnx.ModelProto) -> Iterator[Finding]:
+    """Functions of the model that call themselves, by way of others perhaps."""
+    own = {(f.domain, f.name): f for f in model.functions}
+    calls = {key: {k for p in graph.nodes_of(f) if (k := (p.node.domain, p.node.op_type)) in own} for key, f in own.items()}
+    try:
+        TopologicalSorter(calls).prepare()
+    except CycleError as error:
+        ring = error.args[1][:-1]
+        place = next((p for p in graph.places(model) if (p.node.domain, p.node.op_type) in ring), None)
+        where = Location(onnx_node=place.label, op=place.node.op_type) if place is not None else Location()
+        yield Finding("recursive-functions", where, {"functions": [f"{domain}::{name}" for domain, name in ring]})
 
 
 def _ring(part: onnx.GraphProto) -> list[onnx.NodeProto]:

@@ -97,24 +97,30 @@ def _newer_forms(node: onnx.NodeProto, opset: int, most: int) -> list[int]:
 
 def _other_type(node: onnx.NodeProto, types: dict[str, str], oracle: Oracle) -> dict[str, Any] | None:
     """Return another type that the node has a kernel for: of all inputs of a type, or of those that share a variable."""
-    for inputs in _alike(node, types):
-        word = types[inputs[0]]
+    apart, words = onnx.NodeProto(), {}  # each input under a name of its own: one value may stand in two places
+    apart.CopyFrom(node)
+    for index, name in enumerate(node.input):
+        if name:
+            apart.input[index] = f"{name}@{index}"
+            words[apart.input[index]] = types[name]
+    for places in _alike(apart, words):
+        word = words[apart.input[places[0]]]
         for other in INSTEAD.get(word, ()):
-            if oracle.takes(node, {**types, **dict.fromkeys(inputs, other)}):
-                return {"how": "cast", "from": word, "to": other, "inputs": inputs}
+            if oracle.takes(apart, {**words, **{apart.input[i]: other for i in places}}):
+                return {"how": "cast", "from": word, "to": other, "inputs": [node.input[i] for i in places], "places": places}
     return None
 
 
-def _alike(node: onnx.NodeProto, types: dict[str, str]) -> list[list[str]]:
-    """Return groups of inputs to be cast together: one for each type, then one for each type variable of the schema."""
-    groups = [[i for i in node.input if i and types[i] == word] for word in dict.fromkeys(types[i] for i in node.input if i)]
+def _alike(node: onnx.NodeProto, types: dict[str, str]) -> list[list[int]]:
+    """Return the places of inputs to be cast together: one for each type, then one for each type variable of the schema."""
+    given = {index: types[name] for index, name in enumerate(node.input) if name}
+    groups = [[i for i, w in given.items() if w == word] for word in dict.fromkeys(given.values())]
     schema = schemas.schema(node.op_type, schemas.NEWEST, node.domain)
     if schema is not None and schema.inputs:
-        variables: dict[str, list[str]] = {}
-        for index, name in enumerate(node.input):
-            if name:
-                variables.setdefault(schema.inputs[min(index, len(schema.inputs) - 1)].type_str, []).append(name)
-        groups += [v for v in variables.values() if len({types[i] for i in v}) == 1 and v not in groups]
+        variables: dict[str, list[int]] = {}
+        for index in given:
+            variables.setdefault(schema.inputs[min(index, len(schema.inputs) - 1)].type_str, []).append(index)
+        groups += [v for v in variables.values() if len({given[i] for i in v}) == 1 and v not in groups]
     return groups
 
 

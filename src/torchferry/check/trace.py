@@ -12,8 +12,8 @@ import onnx
 
 from torchferry.check import graph
 from torchferry.check.opening import named
-from torchferry.ort import Worker
 from torchferry.records import Fault
+from torchferry.worker import Worker
 
 Feed = Mapping[str, Any]
 Values = dict[str, Any]
@@ -54,25 +54,41 @@ class Tracer:
         answer = self.run(self.model, feed)
         fault = answer if isinstance(answer, Fault) else stock
         name, op = named(fault.text) or ("", "")
-        place = next((p for p in graph.places(self.model) if p.label == name), None)
-        if place is None:  # an inner node of a function that the runtime inlined
-            place = next((p for p in graph.places(self.model) if name.startswith(p.label) or (op and p.node.op_type == op)), None)
-        return Failure(place.label if place else name, place.node.op_type if place else op, fault)
+        node = next((p.node for p in graph.places(self.model) if p.label == name), None)
+        if node is None and isinstance(answer, Fault):  # an inner node of a function that the runtime inlined
+            node = self._first_failing(feed)
+        return Failure(graph.label(node), node.op_type, fault) if node is not None else Failure(name, op, fault)
+
+    def _first_failing(self, feed: Feed) -> onnx.NodeProto | None:
+        """Return the node of the main graph at which a run that fails does so: those before it run without it."""
+        nodes = graph.ordered(self.model.graph)
+        runs, fails = 0, len(nodes)
+        while fails - runs > 1:
+            middle = (runs + fails) // 2
+            read = {i for n in nodes[:middle] for i in graph.reads(n)}
+            last = [o for n in nodes[:middle] for o in n.output if o and o not in read]
+            if isinstance(self._outputs(nodes[:middle], last, feed), Fault):
+                fails = middle
+            else:
+                runs = middle
+        return nodes[runs] if nodes else None
 
     def values(self, feed: Feed, before: str | None = None, only: Sequence[str] | None = None) -> Values | Fault:
         """Return the values that a run makes; only those that the node labelled `before` is made from, where one is given."""
         nodes = graph.ordered(self.model.graph)
         if before is not None:
             nodes = self._leading_to(before, nodes)
+        names = [o for n in nodes for o in n.output if o and (only is None or o in only)]
+        return self._outputs(nodes, names, feed) if names else {}
+
+    def _outputs(self, nodes: list[onnx.NodeProto], names: list[str], feed: Feed) -> Values | Fault:
+        """Return the named values that these nodes of the main graph make, without the others."""
         part = onnx.ModelProto()
         part.CopyFrom(self.model)
         kept = [onnx.NodeProto.FromString(n.SerializeToString()) for n in nodes]
         del part.graph.node[:]
         part.graph.node.extend(kept)
         del part.graph.output[:]
-        names = [o for n in nodes for o in n.output if o and (only is None or o in only)]
-        if not names:
-            return {}
         part.graph.output.extend(onnx.ValueInfoProto(name=n) for n in names)
         answer = self.run(part, feed)
         return answer if isinstance(answer, Fault) else dict(zip(names, answer, strict=True))

@@ -62,6 +62,7 @@ class Types:
     unfit: list[Unfit] = field(default_factory=list)
     declared: dict[str, tuple[str, str, graph.Place]] = field(default_factory=dict)  # value: (declared, real, its maker)
     branches: list[tuple[graph.Place, int, list[str]]] = field(default_factory=list)  # If, output index, a type for each branch
+    carried: list[tuple[graph.Place, int, list[str]]] = field(default_factory=list)  # Loop or Scan, input index, the types
 
 
 def infer(model: onnx.ModelProto) -> Types:
@@ -163,6 +164,8 @@ def bindings(node: onnx.NodeProto, version: int, known: Mapping[str, str]) -> di
 
 
 def _outputs(node: onnx.NodeProto, schema: Any, bound: dict[str, str]) -> dict[str, str]:
+    if not node.output:
+        return {}
     if node.op_type == "Constant":
         return {node.output[0]: _constant_type(node)}
     results = {}
@@ -209,6 +212,8 @@ def _subgraph_results(place: graph.Place, found: Types, said: dict[str, str]) ->
     if not bodies or node.op_type not in ("If", "Loop", "Scan"):
         return {}
     skip = 1 if node.op_type == "Loop" else 0
+    if node.op_type != "If":
+        _carried(place, bodies[0], found)
     results: dict[str, str] = {}
     for index, output in enumerate(node.output):
         words = [found.of.get(b.output[index + skip].name) for b in bodies if index + skip < len(b.output)]
@@ -219,6 +224,23 @@ def _subgraph_results(place: graph.Place, found: Types, said: dict[str, str]) ->
         if known:
             results[output] = known[0]
     return results
+
+
+def states(node: onnx.NodeProto, body: onnx.GraphProto) -> list[tuple[int, int, int]]:
+    """Return where what a Loop or Scan carries from turn to turn stands: in its inputs, in its body's inputs and outputs."""
+    if node.op_type == "Loop":
+        return [(i, i, i - 1) for i in range(2, min(len(node.input), len(body.input), len(body.output) + 1))]
+    scanned = graph.attributes(node).get("num_scan_inputs")
+    count = len(node.input) - scanned if isinstance(scanned, int) and scanned > 0 else 0
+    return [(i, i, i) for i in range(min(count, len(body.input), len(body.output)))]
+
+
+def _carried(place: graph.Place, body: onnx.GraphProto, found: Types) -> None:
+    """Note what begins as one type and comes out of a turn as another."""
+    for outer, inner, result in states(place.node, body):
+        words = [found.of.get(n) for n in (place.node.input[outer], body.input[inner].name, body.output[result].name)]
+        if len(known := {w for w in words if w is not None}) > 1:
+            found.carried.append((place, outer, sorted(known)))
 
 
 def _formal(parameters: Any, names: Any) -> list[tuple[Any, str]]:

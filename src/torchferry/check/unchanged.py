@@ -10,8 +10,8 @@ import numpy as np
 
 from torchferry.check.run import Opened
 from torchferry.check.trace import Feed
-from torchferry.ort import Worker
 from torchferry.records import Edit, Fault, Finding
+from torchferry.worker import Worker
 
 # Another opset or a rewritten node may sum in another order; anything beyond that is another meaning.
 RELATIVE, ABSOLUTE = 1e-3, 1e-5

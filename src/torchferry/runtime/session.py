@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from torchferry.certificate import SESSION_KEY
 from torchferry.check.dtypes import of_text
 from torchferry.check.feeds import Change, declared_by, fit
 from torchferry.check.sniff import sniff
-from torchferry.errors import FeedError, TorchferryError
+from torchferry.errors import FeedError, TorchferryError, did_you_mean
 
 # It turns a lookup of counted positions into a slice, which hides positions beyond the table: wrong numbers, no error.
 HIDES_ERRORS = "GatherToSliceFusion"
@@ -76,8 +76,39 @@ class InferenceSession:
                 if self.strict or not any(
                     getattr(v, "ndim", None) != len(d.shape or ()) for d in self._declared for v in [input_feed[d.name]]
                 ):
-                    raise self._explained(error, input_feed) from error
-        return self._run_fitted(output_names, input_feed, run_options)
+                    raise self._explained(error, input_feed, output_names) from error
+        fitted = self._fitted(input_feed)
+        try:
+            return ort.run(self._session, fitted, output_names, run_options)
+        except Exception as error:  # whatever onnxruntime raises is raised again, explained
+            raise self._explained(error, fitted, output_names) from error
+
+    def run_async(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        callback: Callable[[list[Any], Any, str], Any],
+        user_data: Any,
+        run_options: Any = None,
+    ) -> None:
+        """Begin a run and return; `callback` gets the outputs, `user_data` and what went wrong, explained."""
+        fed = self._fitted(input_feed)
+
+        def explained(outputs: list[Any], given: Any, error: str) -> None:
+            words = self._words(fed, output_names) if error else ""
+            callback(outputs, given, f"{words}\nonnxruntime said: {error}" if words else error)
+
+        self._session.run_async(output_names, fed, explained, user_data, run_options)
+
+    def run_with_ort_values(
+        self, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, Any], run_options: Any = None
+    ) -> list[Any]:
+        """Return the outputs asked for as OrtValues, from OrtValues; none of these is coerced."""
+        try:
+            return self._session.run_with_ort_values(output_names, input_dict_ort_values, run_options)  # type: ignore[no-any-return]
+        except Exception as error:  # whatever onnxruntime raises is raised again, explained
+            feed = {name: ort.array_of(value) for name, value in input_dict_ort_values.items()}
+            raise self._explained(error, feed, output_names) from error
 
     def _fits(self, feed: Mapping[str, Any]) -> bool:
         """Whether a feed is of arrays of the declared types. Called at every run, so it leaves the looping to the interpreter."""
@@ -95,6 +126,9 @@ class InferenceSession:
         given = [feeds] if isinstance(feeds, Mapping) else list(feeds)
         reopened = lambda options: open_like_the_user(self._source, options, providers, provider_options, more)  # noqa: E731
         return profile(self._source, given, runs, reopened)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self._session)})
 
     def __getattr__(self, name: str) -> Any:
         if name == "_session":  # not opened: there is nothing to ask
@@ -119,22 +153,16 @@ class InferenceSession:
                 raise
             return open_like_the_user(self._source, *arguments, settings={"config": {WEIGHTS_FOLDER: here}})
 
-    def _run_fitted(self, names: Sequence[str] | None, feed: Mapping[str, Any], options: Any) -> list[Any]:
+    def _fitted(self, feed: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the feed made to fit, what was changed announced; raises FeedError where that would lose something."""
         if self.strict:
             _refuse_foreign_bytes(feed)
-            fitted = dict(feed)
-        else:
-            result = fit(self._declared, feed, self._optional)
-            if result.refusals:
-                raise FeedError(
-                    "; ".join(f"{_code(r.kind + '-refused')}: {r.words}{LIKE.get(r.kind, '')}" for r in result.refusals)
-                )
-            self._announce([c for c in result.changes if c.announced])
-            fitted = result.feed
-        try:
-            return ort.run(self._session, fitted, names, options)
-        except Exception as error:  # whatever onnxruntime raises is raised again, explained
-            raise self._explained(error, fitted) from error
+            return dict(feed)
+        result = fit(self._declared, feed, self._optional)
+        if result.refusals:
+            raise FeedError("; ".join(f"{_code(r.kind + '-refused')}: {r.words}{LIKE.get(r.kind, '')}" for r in result.refusals))
+        self._announce([c for c in result.changes if c.announced])
+        return dict(result.feed)
 
     def _announce(self, changes: list[Change]) -> None:
         for change in changes:
@@ -142,11 +170,19 @@ class InferenceSession:
                 self._announced.add((change.kind, change.input))
                 warnings.warn(f"{_code(change.kind)}: {change.words}; {change.done}", CoercionWarning, stacklevel=4)
 
-    def _explained(self, error: Exception, feed: Mapping[str, Any] | None) -> Exception:
+    def _explained(self, error: Exception, feed: Mapping[str, Any] | None, names: Sequence[str] | None = None) -> Exception:
+        words = self._words(feed, names)
+        return _subclass(type(error))(f"{words}\nonnxruntime said: {error}" if words else str(error))
+
+    def _words(self, feed: Mapping[str, Any] | None, names: Sequence[str] | None) -> str:
+        """Return what is wrong with the file, the feed, or the outputs asked for; nothing where it is not known."""
         from torchferry.runtime.explain import explain
 
-        words = explain(self._source, feed)
-        return _subclass(type(error))(f"{words}\nonnxruntime said: {error}" if words else str(error))
+        there = [o.name for o in self._session.get_outputs()] if names else []
+        unknown = [name for name in names or () if name not in there]
+        if unknown:
+            return f"the file has no output `{unknown[0]}`{did_you_mean(unknown[0], there)}; it has {', '.join(there)}"
+        return explain(self._source, feed)
 
 
 # Words that onnxruntime has for the same thing, for those who look for them in the message.

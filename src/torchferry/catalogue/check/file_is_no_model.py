@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchferry.catalogue.finding_rule import FindingRule, example_file, example_folder
+from torchferry.catalogue.finding_rule import FindingRule, example_file, example_folder, listed
 from torchferry.records import Finding, Job
 
 
@@ -40,6 +40,10 @@ class FileIsNoModel(FindingRule):
 class _Words(dict[str, object]):
     """Facts for a sentence; one that is not known reads as such."""
 
+    def __getitem__(self, key: str) -> object:
+        found = super().__getitem__(key)
+        return (listed(found) or "there is none") if isinstance(found, list) else found
+
     def __missing__(self, key: str) -> str:
         return "unknown"
 
@@ -69,7 +73,7 @@ SAYS = {
     "tar": ("a tar archive with no single .onnx in it", "unpack it and name the model", "members: {members}"),
     "json": ("JSON text", "find the .onnx that this describes", "it starts with {begins}"),
     "text": ("text", "find the file that this stands for; a download may have failed", "it starts with {begins}"),
-    "directory": ("a directory", "name the file in it: {inside}", "files in it: {inside}"),
+    "directory": ("a directory", "name the .onnx in it: {inside}", ".onnx files in it: {inside}"),
     "missing": ("not there", "check the path: {path}", "no such file: {path}"),
     "unreadable": ("not readable ({error})", "check its permissions", "{error}"),
     "not-a-model": (

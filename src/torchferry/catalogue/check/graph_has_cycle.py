@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchferry.catalogue.finding_rule import FindingRule, example_file, listed
+from torchferry.catalogue.finding_rule import FindingRule, at, example_file, listed
 from torchferry.records import Finding, Job
 
 
@@ -10,18 +10,23 @@ class GraphHasCycle(FindingRule):
     """Nodes wait for each other in a ring
 
     ## What happened
-    A node needs, by way of others, its own result. A graph cannot say that; recurrence is written with Loop or Scan.
+    A node needs, by way of others, its own result; or a function of the file calls, by way of others, itself. A graph cannot
+    say that; recurrence is written with Loop or Scan.
     ## Do instead
     Cut the ring where the edit that made the file closed it.
     """
 
     code, severity = "CHK026", "error"
-    kinds = ("cycle",)
+    kinds = ("cycle", "recursive-functions")
 
     def message(self, finding: Finding) -> str:
+        if finding.kind == "recursive-functions":
+            return f"{at(finding)} calls functions that call themselves: {listed(finding.facts['functions'])}"
         return f"the graph is not acyclic: {listed(finding.facts['nodes'])} need each other's results"
 
     def help(self, finding: Finding) -> str:
+        if finding.kind == "recursive-functions":
+            return "write the recursion as a Loop, or correct the call that closes the ring"
         return "correct the input that closes the ring"
 
 
@@ -35,6 +40,13 @@ def bad() -> Job:
     model.graph.node[0].input[1] = "y"
     path.write_bytes(model.SerializeToString())
     return Job(onnx=path)
+
+
+def bad_functions() -> Job:
+    text = """<ir_version: 8, opset_import: ["": 18, "my": 1]> g (float[N, 3] x) => (float[N, 3] y) { [call] y = my.a (x) }
+        <domain: "my", opset_import: ["my": 1]> a (x) => (y) { y = my.b (x) }
+        <domain: "my", opset_import: ["my": 1]> b (x) => (y) { y = my.a (x) }"""
+    return Job(onnx=example_file(text))
 
 
 def good() -> Job:

@@ -13,7 +13,8 @@ class SizeBakedIntoGraph(FindingRule):
 
     ## What happened
     The file declares the axis as free, but a constant inside holds the size of the example that it was exported with: the
-    target of a Reshape, a mask, an initial state, the parts of a Split. Other sizes fail there, or further on.
+    target of a Reshape, a mask, an initial state, the parts of a Split. Other sizes fail there, or further on; a Resize
+    even makes of any batch one of the example's, without an error.
     ## Do instead
     Use `x.shape[0]` and friends in the model without `int()`, and export again; `torchferry export` verifies other sizes.
     ## Repair safety
@@ -27,8 +28,9 @@ class SizeBakedIntoGraph(FindingRule):
     def message(self, finding: Finding) -> str:
         facts = finding.facts
         nodes = list(dict.fromkeys(r["node"] for r in facts["plan"]["rewrites"]))
+        ends = "is wrong without a word" if facts.get("hidden") else "fails"
         return (
-            f"{at(finding)} fails at {shapes(facts['fed'])}: sizes of the example {shapes(facts['example'])} "
+            f"{at(finding)} {ends} at {shapes(facts['fed'])}: sizes of the example {shapes(facts['example'])} "
             f"are baked into {listed(nodes)}"
         )
 
@@ -40,7 +42,7 @@ class SizeBakedIntoGraph(FindingRule):
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
         plan = finding.facts.get("plan")
-        if plan is None:
+        if plan is None or finding.facts.get("hidden"):  # what the file gives now cannot be held against the mended one
             return
         if plan["axes"]:
             yield "let the sizes move", Edit("check", "free-sizes", plan), "safe"

@@ -28,6 +28,7 @@ PASSES: dict[str, Pass] = {
     "rename-output": names.rename_output,
     "cast-operands": casts.cast_operands,
     "cast-branches": casts.cast_branches,
+    "cast-carried": casts.cast_carried,
     "cast-around": casts.cast_around,
     "retype": casts.retype,
     "declare-types": casts.declare_types,

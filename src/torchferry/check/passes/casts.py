@@ -10,7 +10,7 @@ import onnx
 
 from torchferry.check import dtypes, graph
 from torchferry.check.passes.weave import Weaver, find, forget_shapes
-from torchferry.check.type_inference import infer
+from torchferry.check.type_inference import infer, states
 
 
 def cast_operands(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
@@ -64,6 +64,27 @@ def cast_branches(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
     forget_shapes(model)
 
 
+def cast_carried(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+    """Let a Loop or Scan carry a value in one type: as it goes in, and as it comes out of a turn."""
+    place = find(model, params["node"])
+    if place is None:
+        return
+    word, types, body = params["to"], infer(model).of, next(graph.subgraphs(place.node))
+    to = dtypes.ENUM[word]
+    outer, inner, result = next(s for s in states(place.node, body) if s[0] == int(params["index"]))
+    if types.get(place.node.input[outer]) != word:
+        weaver = Weaver(model, place.label)
+        place.node.input[outer] = weaver.op("Cast", [place.node.input[outer]], to=to)
+        weaver.before(place.graph, place.node)
+    body.input[inner].type.tensor_type.elem_type = to
+    forget_shapes(model)
+    if infer(model).of.get(body.output[result].name) != word:  # anew: what goes in may have been of another type
+        weaver = Weaver(model, body.output[result].name)
+        body.output[result].name = weaver.op("Cast", [body.output[result].name], to=to)
+        body.node.extend(weaver.nodes)
+    body.output[result].type.tensor_type.elem_type = to
+
+
 def cast_around(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
     """Cast to a type that has a kernel before each node of a list, and back behind it; the rest keeps its types."""
     if any(find(model, entry["node"]) is None for entry in params["nodes"]):
@@ -83,8 +104,10 @@ def _around(model: onnx.ModelProto, place: graph.Place, entry: Mapping[str, Any]
         graph.set_attribute(node, entry["attribute"], dtypes.ENUM[new])
     else:
         chosen = entry.get("inputs") or [i for i in node.input if types.get(i) == old]
-        for value in dict.fromkeys(chosen):
-            _read_instead(node, value, weaver.op("Cast", [value], to=dtypes.ENUM[new]))
+        cast = {value: weaver.op("Cast", [value], to=dtypes.ENUM[new]) for value in dict.fromkeys(chosen)}
+        for index, value in enumerate(node.input):
+            if value in cast and index in entry.get("places", [index]):  # one value may stand in two places
+                node.input[index] = cast[value]
         weaver.before(place.graph, node)
     for index, output in enumerate(node.output):
         if output and types.get(output) == old:

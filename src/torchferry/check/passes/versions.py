@@ -36,10 +36,10 @@ def drop_imports(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
 def convert(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
     """Rewrite the model for another opset: by the stamp alone where no node in use differs, else with onnx's converter."""
     to, stamped = int(params["to"]), graph.opset(model)
-    if stamped is None or stamped == to:
+    if stamped is None:
         return
-    nodes = [p.node for p in graph.places(model) if p.node.domain in schemas.STANDARD]
-    if all(_same_form(n, stamped, to) for n in nodes):
+    parts = [(model.graph, stamped), *((f, graph.opset(f) or stamped) for f in model.functions)]
+    if all(v == to or _same_form(p.node, v, to) for part, v in parts for p in graph.nodes_of(part) if not _foreign(p.node)):
         _restamp(model, to)
         return
     converted = onnx.version_converter.convert_version(graph.flat(model), to)
@@ -47,6 +47,11 @@ def convert(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
         raise ValueError(f"onnx's version converter did not reach opset {to}")
     _keep_what_it_forgets(model, converted)
     model.CopyFrom(converted)
+
+
+def _foreign(node: onnx.NodeProto) -> bool:
+    """Say whether a node is not of the standard's own domain."""
+    return node.domain not in schemas.STANDARD
 
 
 def _same_form(node: onnx.NodeProto, a: int, b: int) -> bool:

@@ -1,0 +1,163 @@
+"""Sessions that cannot take the process down with them: a child process in which onnxruntime opens and runs models.
+
+onnxruntime does crash and hang on odd graphs, so models that nobody has run yet are opened there. The child's death or
+silence comes back as a `Fault`, like any other answer.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import count
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from torchferry.records import Fault
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class Worker:
+    """A child process that opens and runs models. A crash or a hang in it comes back as a Fault; then a new one is started.
+
+    Use it as a context manager. Answers are values or Faults; it never raises for what a model does.
+    """
+
+    def __init__(self, time_limit: float = 600.0, memory_limit: int | None = None) -> None:
+        self.time_limit = time_limit
+        self.memory_limit = memory_limit
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pipe: Connection | None = None
+        self._keys = count()
+        self._opened: dict[str, dict[str, Any]] = {}  # what to open again after a death
+        self._alive_keys: set[str] = set()
+        self._expected: tuple[str, str] | None = None  # the key and path of a model whose opening was begun ahead
+
+    def expect(self, path: str | Path) -> None:
+        """Begin to open the model at `path`, for an `open` that will follow; there is other work to do meanwhile."""
+        self._dismiss()
+        key = str(next(self._keys))
+        if self._sent("open", key, str(path), {}):
+            self._expected = (key, str(path))
+
+    def open(self, path: str | Path, **options: Any) -> str | Fault:
+        """Return a key for a session on the model at `path` (options as in `ort.session`), or what stopped it."""
+        if self._expected is not None and self._expected[1] == str(path) and not options:
+            key, answer = self._expected[0], self._answer("open")
+        else:
+            key = str(next(self._keys))
+            answer = self._ask("open", key, str(path), options)
+        if isinstance(answer, Fault):
+            return answer
+        self._opened[key] = {"path": str(path), **options}
+        self._alive_keys.add(key)
+        return key
+
+    def run(
+        self, key: str, feeds: Mapping[str, np.ndarray], outputs: Sequence[str] | None = None, *, keep: bool = True
+    ) -> list[Any] | Fault:
+        """Return the outputs of a run, or what stopped it. Without `keep` only whether it ran: outputs may be large."""
+        if key not in self._alive_keys:  # the process that held it died in another model's run
+            again = dict(self._opened[key])
+            answer = self._ask("open", key, again.pop("path"), again)
+            if isinstance(answer, Fault):
+                return answer
+            self._alive_keys.add(key)
+        return self._ask("run", key, dict(feeds), None if outputs is None else list(outputs), keep)  # type: ignore[no-any-return]
+
+    def inputs(self, key: str) -> list[tuple[str, str, tuple[Any, ...]]]:
+        """Return the name, type and shape of each input that an open session declares."""
+        answer = self._ask("inputs", key)
+        return [] if isinstance(answer, Fault) else answer
+
+    def version(self) -> str:
+        """Return the version of onnxruntime; the child has it loaded, we need not."""
+        answer = self._ask("version", "")
+        return "" if isinstance(answer, Fault) else str(answer)
+
+    def close(self, key: str) -> None:
+        """Give back the memory of a session."""
+        self._opened.pop(key, None)
+        if key in self._alive_keys:
+            self._alive_keys.discard(key)
+            self._ask("close", key)
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._end()
+
+    def _ask(self, *message: Any) -> Any:
+        self._dismiss()
+        return self._answer(message[0]) if self._sent(*message) else self._death(message[0])
+
+    def _dismiss(self) -> None:
+        """Take the answer about a model that was expected: it comes first, and nobody wants it any more."""
+        if self._expected is not None:
+            key, answer = self._expected[0], self._answer("open")
+            if not isinstance(answer, Fault):
+                self._ask("close", key)
+
+    def _sent(self, *message: Any) -> bool:
+        if self._process is None:
+            self._start()
+        assert self._pipe is not None
+        try:
+            self._pipe.send(message)
+        except OSError:
+            return False
+        except BaseException:  # Ctrl-C in the middle of a question: the pipe is out of step
+            self._end()
+            raise
+        return True
+
+    def _answer(self, verb: str) -> Any:
+        assert self._pipe is not None
+        self._expected = None
+        try:
+            if not self._pipe.poll(self.time_limit):
+                self._end()
+                return Fault("TimeLimit", f"onnxruntime gave no answer within {self.time_limit:g} s ({verb})")
+            fault, answer = self._pipe.recv()
+        except (EOFError, OSError):
+            return self._death(verb)
+        except BaseException:  # Ctrl-C in the middle of an answer: the pipe is out of step
+            self._end()
+            raise
+        return answer if fault is None else Fault(*fault)
+
+    def _death(self, verb: str) -> Fault:
+        assert self._process is not None
+        code = self._process.wait()
+        self._end()
+        died = f"signal {-code}" if code < 0 else f"exit code {code}"
+        return Fault("ProcessDied", f"onnxruntime ended its process with {died} ({verb})")
+
+    def _start(self) -> None:
+        ours, theirs = Pipe()
+        environment = {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+        command = f"from torchferry.ort import serve; serve({theirs.fileno()}, {self.memory_limit!r})"
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", command],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()],
+        )
+        theirs.close()  # so that the child's death reads as the end of the pipe
+        self._pipe = ours
+
+    def _end(self) -> None:
+        if self._pipe is not None:
+            self._pipe.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._process = self._pipe = self._expected = None
+        self._alive_keys.clear()

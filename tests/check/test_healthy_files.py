@@ -1,0 +1,68 @@
+"""Healthy files cost little: nothing heavy is loaded for them, and both processes load at the same time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from broken_files import linear
+
+from torchferry.check.expressions import evaluate
+from torchferry.records import Fault
+from torchferry.worker import Worker
+
+HEAVY = ("torch", "sympy", "onnxscript", "onnx_ir", "transformers", "onnxruntime", "torchferry.repair")
+PROBE = """
+import sys, torchferry
+result = torchferry.check(sys.argv[1])
+assert result.ok and not result.diagnoses, result
+rules = [m for m in sys.modules if m.startswith("torchferry.catalogue.check.")]
+print(*[m for m in sys.argv[2:] if m in sys.modules], *rules)
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(linear().SerializeToString())
+    return path
+
+
+def test_a_healthy_file_loads_neither_torch_nor_a_runtime_nor_any_rule(file: Path) -> None:
+    ended = subprocess.run([sys.executable, "-c", PROBE, str(file), *HEAVY], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == ""
+
+
+def test_a_model_that_was_expected_is_the_one_that_is_opened(file: Path) -> None:
+    with Worker(60) as worker:
+        worker.expect(file)
+        key = worker.open(file)
+        assert isinstance(key, str)
+        assert [name for name, _, _ in worker.inputs(key)] == ["x"]
+
+
+def test_what_was_expected_in_vain_does_not_get_in_the_way(file: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.onnx"
+    other.write_bytes(b"no model")
+    with Worker(60) as worker:
+        worker.expect(file)
+        worker.expect(other)
+        key = worker.open(file)
+        assert isinstance(key, str)
+        worker.expect(other)
+        assert isinstance(worker.open(other), Fault)
+        assert [name for name, _, _ in worker.inputs(key)] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("past + sequence", 7), ("2*past", 6), ("floor(sequence/2) + 1", 3), ("sequence//3", 1), ("-past + sequence", 1),
+        ("Max(past, sequence)", 4), ("sequence/2", 2), ("past/2", None), ("unknown + 1", None), ("(past", None),
+        ("9**9**9", None), ("past.real", None), ("().__class__", None), ("print(1)", None), ("2 " + "* 2" * 90, None),
+    ],
+)  # fmt: skip
+def test_sizes_written_as_expressions_are_worked_out_and_never_run(text: str, size: int | None) -> None:
+    assert evaluate(text, {"past": 3, "sequence": 4}) == size
