@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,25 @@ class Answer:
 
 
 Answers = Mapping[tuple[str, str, str], Answer]
+ACCURACY = """\
+## How exact the factorisations are
+
+ONNX has none; they run as loops over columns, eigenvalues and singular values as ten sweeps of Jacobi rotations in float64.
+Measured in float32 on four random matrices, positive definite 16 x 16, for qr and svd 18 x 16: the largest error against
+float64, relative to the largest value.
+
+| operator | torchferry's file | torch itself |
+|---|---|---|
+| inv | 2.7e-07 | 2.2e-07 |
+| solve | 2.7e-07 | 2.7e-07 |
+| cholesky | 1.6e-07 | 8.2e-08 |
+| qr (R) | 2.4e-07 | 2.4e-07 |
+| svd (values) | 3.8e-08 | 1.9e-07 |
+| svd (product of its factors) | 1.9e-07 | 9.7e-07 |
+
+Errors of inv and solve grow with the condition of the matrix, as torch's do. Signs of singular vectors and eigenvectors are
+free, and may be others than LAPACK's.
+"""
 
 
 def page(answers: Sequence[Answer], samples: Mapping[str, int], allowed: Mapping[str, tuple[float, float]]) -> str:
@@ -28,7 +48,17 @@ def page(answers: Sequence[Answer], samples: Mapping[str, int], allowed: Mapping
     names = sorted({name for name, _ in both})
     dtypes = [d for d in samples if any(dtype == d for _, dtype in both)]
     return (
-        "\n".join([*_head(known, both, dtypes, samples, allowed), "", *_table(known, names, dtypes), "", *_wrong(known, both)])
+        "\n".join(
+            [
+                *_head(known, both, dtypes, samples, allowed),
+                "",
+                *_table(known, names, dtypes),
+                "",
+                *_wrong(known, both),
+                "",
+                ACCURACY.rstrip(),
+            ]
+        )
         + "\n"
     )
 
@@ -83,5 +113,6 @@ def _wrong(known: Answers, both: set[tuple[str, str]]) -> list[str]:
     for name, dtype in sorted(both):
         problem = known["ours", name, dtype].problem
         if problem is not None:
-            lines.append(f"| `{name}` | {dtype} | {problem.replace('|', '/')[:160]} |")
+            said = re.sub(r"(/[\w.-]+)+/", "", problem)  # no paths of the machine that it was measured on
+            lines.append(f"| `{name}` | {dtype} | {said.replace('|', '/')[:160]} |")
     return lines

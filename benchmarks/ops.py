@@ -34,18 +34,19 @@ from opinfo import Call, entries
 from torch.onnx._internal.exporter._registration import ONNXRegistry
 
 import torchferry
-from torchferry import ort
 from torchferry.capture import capture
 from torchferry.records import Bound, Case, Fault, Job, Signature, Step, TensorSpec
 from torchferry.translate import translate
+from torchferry.worker import Worker
 
 SECONDS = 60  # for one sample
-SAMPLES = {"float32": 3, "float64": 1, "float16": 1, "int64": 1, "bool": 1}  # of each entry
+SAMPLES = {"float32": 3, "float64": 1, "float16": 1, "int64": 1, "bool": 1, "complex64": 1}  # of each entry
 ALLOWED = {
     "float16": (5e-3, 5e-3),
     "bfloat16": (2e-2, 2e-2),
     "float32": (1e-4, 1e-5),
     "float64": (1e-7, 1e-7),
+    "complex64": (1e-4, 1e-5),
 }  # rtol, atol; others are exact
 KEPT = Path("build/ops")
 LIBRARY = cache(ONNXRegistry.from_torchlib)
@@ -77,7 +78,7 @@ def stock(call: Call, folder: Path) -> Path | str:
 TOOLS: dict[str, Convert] = {"ours": ours, "stock": stock}
 
 
-def judge(convert: Convert, call: Call, wanted: tuple[torch.Tensor, ...], worker: ort.Worker) -> str | None:
+def judge(convert: Convert, call: Call, wanted: tuple[torch.Tensor, ...], worker: Worker) -> str | None:
     """Return what is wrong with a conversion of this call; None if nothing is."""
     folder = Path(tempfile.mkdtemp())
     signal.alarm(SECONDS)
@@ -91,7 +92,7 @@ def judge(convert: Convert, call: Call, wanted: tuple[torch.Tensor, ...], worker
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def compare(path: Path, call: Call, wanted: tuple[torch.Tensor, ...], worker: ort.Worker) -> str | None:
+def compare(path: Path, call: Call, wanted: tuple[torch.Tensor, ...], worker: Worker) -> str | None:
     """Return how the file's outputs differ from eager's; None if they don't."""
     names = [value.name for value in onnx.load(path, load_external_data=False).graph.input]
     key = worker.open(path)
@@ -125,7 +126,7 @@ def _array(tensor: torch.Tensor) -> np.ndarray:
     return _real(tensor).numpy()
 
 
-def sweep(todo: Iterator[tuple[str, str, str, list[Call]]], worker: ort.Worker) -> Iterator[Answer]:
+def sweep(todo: Iterator[tuple[str, str, str, list[Call]]], worker: Worker) -> Iterator[Answer]:
     """Yield an answer for each tool, operator and dtype that is to be measured."""
     for who, name, dtype, calls in todo:
         problems = (judge(TOOLS[who], call, call.eager(0), worker) for call in calls)
@@ -184,7 +185,7 @@ def main() -> None:
     for who in TOOLS:
         fingerprint(who)
     if not options.page_only:
-        with ort.Worker(time_limit=SECONDS) as worker, (options.kept / f"{os.getpid()}.jsonl").open("a") as file:
+        with Worker(time_limit=SECONDS) as worker, (options.kept / f"{os.getpid()}.jsonl").open("a") as file:
             for answer in sweep(asked(options, set(kept(options.kept))), worker):
                 print(json.dumps(asdict(answer)), file=file, flush=True)
                 print(f"{answer.who} {answer.name} {answer.dtype}: {answer.problem or 'yes'}", flush=True)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from torchferry import ort
+from torchferry.capture import capture
 from torchferry.records import Bound, Captured, Case, Job, Signature, Step, TensorSpec
 from torchferry.translate import translate
 
@@ -54,6 +55,21 @@ def case(model: Any, args: Sequence[torch.Tensor], folder: Path, axes: Sequence[
     bound = Bound(flat, args, Signature(specs), names, shapes, vary=lambda *_: args, feeds=lambda *_: {})
     steps = (Step("inputs", value=bound), Step("capture", value=Captured(program, "non-strict")))
     return Case(Job(module, args, workspace=folder, **job), steps)
+
+
+def through_capture(model: Any, args: Sequence[torch.Tensor], folder: Path, axes: Sequence[dict[int, str]]) -> Step:
+    """Return the Step of stage 3, after the real stage 2: it takes what torch.export alone refuses."""
+    module = Flat(Function(model).eval())
+    shapes = tuple(dict.fromkeys(a, torch.export.Dim.DYNAMIC) or None for a in axes)
+    specs = tuple(
+        TensorSpec(f"x{i}", str(t.dtype).removeprefix("torch."), tuple(a.get(n, size) for n, size in enumerate(t.shape)))
+        for i, (t, a) in enumerate(zip(args, axes, strict=True))
+    )
+    names = tuple(f"y{i}" for i in range(len(module(*[a.clone() for a in args]))))
+    bound = Bound(module, tuple(args), Signature(specs), names, (shapes,), vary=lambda *_: args, feeds=lambda *_: {})
+    started = Case(Job(workspace=folder), (Step("inputs", value=bound),))
+    captured = capture(started)
+    return captured if captured.fault else translate(Case(started.job, (*started.steps, captured)))
 
 
 def run(path: Path, args: Sequence[torch.Tensor], level: str = "all") -> list[np.ndarray]:

@@ -3,82 +3,105 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch._dispatch.python import enable_python_dispatcher  # without it some C++ kernels look at sizes as plain numbers
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
 aten = torch.ops.aten
+Table = Mapping[Any, Callable[..., Any]]
 
 
 class NotHere(Exception):
     """A node that cannot be written out by itself; the whole program must be traced again."""
 
 
-def expand(graph: Any, nodes: list[Any], table: Mapping[Any, Callable[..., Any]]) -> None:
+def expand(graph: Any, nodes: list[Any], table: Table) -> None:
     """Replace the nodes by what they are made of, in place; raise NotHere where that takes more than the node itself."""
+    mode = mode_of(graph)
+    for node in nodes:
+        leaves, spec = pytree.tree_flatten((list(node.args), dict(node.kwargs)))
+        given = [leaf for leaf in leaves if isinstance(leaf, torch.fx.Node)]
+        if any("val" not in leaf.meta for leaf in given):
+            raise NotHere(f"{node.target} takes a graph")
+        inside = traced(_call(node, leaves, spec, table), [n.meta["val"] for n in given], table, mode)
+        _hand_on(graph, node, splice(graph, node, given, inside))
+
+
+def mode_of(graph: Any) -> Any:
+    """Return the mode of the graph's stand-in tensors."""
     mode = torch._guards.detect_fake_mode([n.meta.get("val") for n in graph.nodes])
     if mode is None:
         raise NotHere("the program has no stand-in tensors")
-    for node in nodes:
-        leaves, spec = pytree.tree_flatten((list(node.args), dict(node.kwargs)))
-        _splice(graph, node, leaves, _traced(node, leaves, spec, table, mode))
+    return mode
 
 
-def _traced(node: Any, leaves: list[Any], spec: Any, table: Mapping[Any, Callable[..., Any]], mode: Any) -> Any:
-    """Return the node's own computation as a graph over its tensor and size arguments."""
-    at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.fx.Node)]
+def _call(node: Any, leaves: list[Any], spec: Any, table: Table) -> Callable[..., Any]:
+    """Return the node's own computation as a function of its tensor and size arguments."""
     function = table.get(node.target, node.target)
 
     def call(*values: Any) -> Any:
-        filled = list(leaves)
-        for index, value in zip(at, values, strict=True):
-            filled[index] = value
-        args, kwargs = pytree.tree_unflatten(filled, spec)
+        args, kwargs = filled(leaves, spec, values)
         result = function(*args, **kwargs)
         return node.target(*args, **kwargs) if result is NotImplemented else result
 
+    return call
+
+
+def filled(leaves: Sequence[Any], spec: Any, values: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Return arguments and keywords with values in the places of nodes."""
+    rest = iter(values)
+    whole = [next(rest) if isinstance(leaf, torch.fx.Node) else leaf for leaf in leaves]
+    args, kwargs = pytree.tree_unflatten(whole, spec)
+    return args, kwargs
+
+
+def traced(function: Callable[..., Any], values: Sequence[Any], table: Table, mode: Any) -> Any:
+    """Return what a function computes of these stand-ins, as a graph of operators that write nothing in place."""
     try:
-        with mode, torch.no_grad(), torch.fx.experimental._config.patch(backed_size_oblivious=True):
-            made = make_fx(call, decomposition_table=dict(table), _allow_non_fake_inputs=True)(
-                *(leaves[i].meta["val"] for i in at)
-            )
+        with mode, torch.no_grad(), enable_python_dispatcher(), torch.fx.experimental._config.patch(backed_size_oblivious=True):
+            made = make_fx(function, decomposition_table=dict(table), _allow_non_fake_inputs=True)(*values)
     except Exception as error:  # torch raises anything here; the slower way raises it again, with the user's line
         raise NotHere(str(error)) from error
     for inner in made.graph.nodes:
         schema = getattr(inner.target, "_schema", None)
         if inner.op not in ("placeholder", "call_function", "output") or (schema is not None and schema.is_mutable):
-            raise NotHere(f"{node.target} comes down to {inner.target}")
+            raise NotHere(f"it comes down to {inner.target}")
     return made.graph
 
 
-def _splice(graph: Any, node: Any, leaves: list[Any], inside: Any) -> None:
-    """Put the nodes of `inside` before `node`, and let it, or its parts, hand on their results."""
+def splice(graph: Any, node: Any, given: Sequence[Any], inside: Any) -> Any:
+    """Put the nodes of `inside` before `node`, with `given` for its inputs; return the nodes of its results."""
     known: dict[Any, Any] = {}
-    given = iter([leaf for leaf in leaves if isinstance(leaf, torch.fx.Node)])
-    result: Any = None
+    rest = iter(given)
     for inner in inside.nodes:
         if inner.op == "placeholder":
-            known[inner] = next(given)
+            known[inner] = next(rest)
         elif inner.op == "output":
-            result = torch.fx.map_arg(inner.args[0], known.__getitem__)
+            return torch.fx.map_arg(inner.args[0], known.__getitem__)
         else:
             with graph.inserting_before(node):
                 known[inner] = graph.node_copy(inner, known.__getitem__)
             known[inner].meta.update({k: v for k, v in node.meta.items() if k not in ("val", "tensor_meta")})
+    raise AssertionError("a graph ends in its output")
+
+
+def _hand_on(graph: Any, node: Any, result: Any) -> None:
+    """Let a node, or its parts, give the results that others computed."""
     if isinstance(result, torch.fx.Node):
-        _hand_on(node, result)
+        become(node, result)
         return
     for user in list(node.users):
         if user.target is not operator.getitem or not isinstance(result[user.args[1]], torch.fx.Node):
             raise NotHere(f"{node.target} gives more than tensors")
-        _hand_on(user, result[user.args[1]])
+        become(user, result[user.args[1]])
     graph.erase_node(node)
 
 
-def _hand_on(node: Any, result: Any) -> None:
+def become(node: Any, result: Any) -> None:
     """Let a node give what another one computed, under its own name: outputs are known by it."""
     if not isinstance(node.meta.get("val"), torch.Tensor):
         raise NotHere(f"{node.target} gives no tensor")

@@ -87,10 +87,32 @@ def decompose(program: Any, table: Mapping[Any, Callable[..., Any]]) -> Any:
 def promote(program: Any) -> Any:
     """Return the program with casts where torch promotes types by itself, and without its assertions."""
     inside, ready = _internals(), copy.copy(program)  # the user may hold the program: its graph is not touched
+    before = {node: _dtype(node) for node in program.graph.nodes}
     with silent(), free_sizes():
         inside.promote(program.graph_module)
+        _cast_back(program.graph, before)
         ready._graph_module = inside.drop_assertions(program.graph_module)
     return ready
+
+
+def _dtype(node: Any) -> torch.dtype | None:
+    value = node.meta.get("val")
+    return value.dtype if isinstance(value, torch.Tensor) else None
+
+
+def _cast_back(graph: Any, before: Mapping[Any, torch.dtype | None]) -> None:
+    """Cast what promotion left in another dtype: it takes sums of float16 to float32, and torch gives float16."""
+    for node in list(graph.nodes):
+        wanted, now = before.get(node), _dtype(node)
+        if node.op != "call_function" or wanted is None or now is None or wanted == now:
+            continue
+        users = list(node.users)
+        with graph.inserting_after(node):
+            back = graph.call_function(torch.ops.aten._to_copy.default, (node,), {"dtype": wanted})
+        back.meta = {**node.meta, "val": node.meta["val"].to(wanted)}
+        for user in users:
+            user.replace_input_with(node, back)
+        back.name, node.name = node.name, f"{node.name}_wide"  # outputs are known by their node's name
 
 
 def translatable(node: Any, registry: Any) -> bool:

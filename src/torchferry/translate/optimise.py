@@ -14,6 +14,7 @@ from onnx_ir.passes import common
 from onnxscript.optimizer import fold_constants_ir
 
 from torchferry.translate.exporter import silent
+from torchferry.translate.passes.casts import name_types
 from torchferry.translate.passes.padding import guard_pad_before_maxpool
 
 FOLDED_INPUT = 8192  # elements; larger constants are weights, and folding them makes copies
@@ -57,6 +58,7 @@ def inline(model: ir.Model) -> None:
 def tidy(model: ir.Model) -> None:
     """Do what a file needs to be right in onnxruntime, optimised or not, in place."""
     guard_pad_before_maxpool(model, {})
+    name_types(model)
     for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
         for attribute in node.attributes.values():
             if attribute.type == ir.AttributeType.GRAPH:

@@ -15,34 +15,79 @@ import torch
 
 from torchferry.translate import exporter
 from torchferry.translate.aliases import FIRST_NAMES
+from torchferry.translate.complex_parts import concerned, in_parts, take_apart
 from torchferry.translate.empties import settle
 from torchferry.translate.expand import NotHere, expand
 from torchferry.translate.numbers import numbers_as_tensors
+from torchferry.translate.ops.convolution import MOVING_GROUPS, has_moving_groups
 
 aten = torch.ops.aten
+Table = Mapping[Any, Callable[..., Any]]
 # What computes nothing once gradients and training are gone: the result is the first argument.
 PASSES_THROUGH = {aten.detach.default, aten.detach_.default, aten.alias.default, aten.lift_fresh_copy.default}
 DROPOUTS = {aten.dropout.default, aten.feature_dropout.default, aten.alpha_dropout.default, aten.feature_alpha_dropout.default}
 
 
-def prepare(program: Any, registry: Any, ours: Mapping[Any, Callable[..., Any]]) -> Any:
-    """Return the program in translatable operators; `ours` are decompositions that go before torch's own."""
+def prepare(program: Any, registry: Any, ours: Table, doubles: Table, wholes: Table) -> Any:
+    """Return the program in translatable operators.
+
+    `ours` are decompositions that go before torch's own; `doubles` do so for float64 alone, `wholes` for integers and bool.
+    """
     tidy = _tidied(program)
+    if any(map(has_moving_groups, tidy.graph.nodes)):
+        ours = {**MOVING_GROUPS, **ours}
+    inner: dict[Any, Any] = {}  # what may come up again inside of what is written out
+    for special, applies in ((doubles, is_double), (wholes, is_whole)):
+        if wanted := _wanted(special, applies, tidy.graph):
+            inner |= {target: _guarded(function, applies) for target, function in special.items()}
+            ours = {**{target: inner[target] for target in wanted}, **ours}
     if not _as_it_is(tidy, registry, ours):
-        table = {**exporter.decomposition_table(registry), **ours}
+        table = {**exporter.decomposition_table(registry), **{t: in_parts(f) for t, f in {**inner, **ours}.items()}}
         try:
             with exporter.silent():
-                expand(tidy.graph, _in_the_way(tidy, registry, ours), table)
+                expand(tidy.graph, [n for n in _in_the_way(tidy, registry, ours) if not concerned(n)], table)
+                take_apart(tidy.graph, table)
             done = _as_it_is(tidy, registry, {})  # what is left of ours declined to be written out
         except NotHere:
             done = False
         if not done:
             tidy = exporter.decompose(_tidied(program), table)
+            with exporter.silent():
+                for module in tidy.graph_module.modules():
+                    take_apart(module.graph, table)
         settle(tidy.graph)
         _without_strides(tidy.graph_module)
         tidy.graph.eliminate_dead_code()
     numbers_as_tensors(tidy.graph)
     return exporter.promote(tidy)
+
+
+def is_double(*args: Any, **kwargs: Any) -> bool:
+    """Whether a call computes in float64."""
+    return any(getattr(value, "dtype", value) == torch.float64 for value in (*args, *kwargs.values()))
+
+
+def is_whole(*args: Any, **_: Any) -> bool:
+    """Whether a call computes with integers or booleans."""
+    return bool(args) and isinstance(args[0], torch.Tensor) and not (args[0].is_floating_point() or args[0].is_complex())
+
+
+def _guarded(function: Callable[..., Any], applies: Callable[..., bool]) -> Callable[..., Any]:
+    """Return a decomposition that leaves alone what it is not meant for."""
+    return lambda *args, **kwargs: function(*args, **kwargs) if applies(*args, **kwargs) else NotImplemented
+
+
+def _wanted(table: Table, applies: Callable[..., bool], graph: Any) -> set[Any]:
+    """Return the operators of a table that some node of the graph calls in its dtype."""
+
+    def value(arg: Any) -> Any:
+        return arg.meta.get("val")
+
+    return {
+        node.target
+        for node in graph.nodes
+        if node.target in table and applies(*torch.fx.map_arg(node.args, value), **torch.fx.map_arg(node.kwargs, value))
+    }
 
 
 def untranslatable(program: Any, registry: Any) -> Iterator[Any]:
@@ -94,19 +139,19 @@ def _passes_through(node: Any) -> bool:
     return node.target in DROPOUTS and len(node.args) == 3 and node.args[2] is False
 
 
-def _as_it_is(program: Any, registry: Any, ours: Mapping[Any, Callable[..., Any]]) -> bool:
+def _as_it_is(program: Any, registry: Any, ours: Table) -> bool:
     """Whether every operator has a translation, none writes in place, and nothing is nested."""
     return sum(1 for _ in program.graph_module.modules()) == 1 and not _in_the_way(program, registry, ours)
 
 
-def _in_the_way(program: Any, registry: Any, ours: Mapping[Any, Callable[..., Any]]) -> list[Any]:
+def _in_the_way(program: Any, registry: Any, ours: Table) -> list[Any]:
     """Return the nodes that must be written out in other operators."""
     return [
         node
         for node in program.graph.nodes
         if node.op == "call_function"
         and node.target not in _assertions()
-        and (node.target in ours or _writes(node.target) or not exporter.translatable(node, registry))
+        and (node.target in ours or _writes(node.target) or concerned(node) or not exporter.translatable(node, registry))
     ]
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import onnx_ir as ir
+import torch
 
-from torchferry import releases
+from torchferry import release_kernels, releases
 from torchferry.records import Bound, Case, Fault, Finding, Job, Step, Translated
 from torchferry.translate import exporter, names, ops, register, source
 from torchferry.translate.generality import lost
@@ -17,6 +18,7 @@ from torchferry.translate.limits import keep_ranges
 from torchferry.translate.opset import fit
 from torchferry.translate.optimise import inline, optimise
 from torchferry.translate.passes import apply
+from torchferry.translate.passes.kernels import widen
 from torchferry.translate.prepare import prepare, untranslatable
 from torchferry.translate.provenance import provenance
 from torchferry.translate.save import save
@@ -30,14 +32,21 @@ def translate(case: Case) -> Step:
     program = case.value("capture").program
     registry = exporter.registry({**ops.translations(), **register.translations()}, ops.complex_translations())
     own = {**ops.decompositions(), **register.decompositions(), **register.bodies(_inlined(case.job))}
-    ready = prepare(program, registry, own)
+    ready = prepare(program, registry, own, ops.doubles(), ops.wholes())
     if missing := list(untranslatable(ready, registry)):
         return _missing(missing, bound.prefix)
+    if (half := next(filter(_is_half_complex, ready.graph.nodes), None)) is not None:
+        reason = "ONNX has no half-precision complex numbers (complex32); cast to float32 before it"
+        return _failed(exporter.TranslationFailed(half.name, reason), ready, bound.prefix)
     try:
         model = exporter.build(ready, registry)
     except exporter.TranslationFailed as failed:
         return _failed(failed, ready, bound.prefix)
     return _finish(case.job, bound, ready, model)
+
+
+def _is_half_complex(node: Any) -> bool:
+    return getattr(node.meta.get("val"), "dtype", None) == torch.complex32
 
 
 def _inlined(job: Job) -> list[str]:
@@ -51,13 +60,15 @@ def _finish(job: Job, bound: Bound, program: Any, model: ir.Model) -> Step:
         inline(model)
     else:
         optimise(model)
+    target = releases.parse(job.target)
+    widen(model, release_kernels.kernels(target.minor or max(release_kernels.limits())))
     settings = apply(model, job.edits_for("translate"))
     if needed := register.libraries(model.opset_imports):
         settings["libraries"] = needed
     names.rename(model, program, bound.signature, bound.outputs, bound.prefix)
     keep_ranges(model, bound.signature, job.edits_for("inputs", "narrow"))
     places = provenance(model, bound.prefix)
-    cannot = fit(model, releases.parse(job.target), job.opset, places)
+    cannot = fit(model, target, job.opset, places)
     if cannot:
         wanted = f"opset {job.opset or job.target} cannot express the model"
         return Step("translate", fault=Fault("OpsetCannotExpress", wanted), findings=tuple(cannot))

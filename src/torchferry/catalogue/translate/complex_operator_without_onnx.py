@@ -12,7 +12,8 @@ class ComplexOperatorWithoutOnnx(Rule):
     """A complex number meets an operator that has no form for real pairs
 
     ## What happened
-    ONNX has no complex numbers. torchferry carries them as pairs of real ones, and this operator has no such form yet.
+    ONNX has no complex numbers. torchferry writes operators on them with their real and imaginary parts; for this one it knows
+    no such form (factorisations other than LU, for one).
 
     ## Do instead
     Write the step with real tensors: `torch.view_as_real` before it, real arithmetic on the last axis, and
@@ -33,22 +34,22 @@ class ComplexOperatorWithoutOnnx(Rule):
 
 
 def bad() -> Job:
-    """A hyperbolic tangent of complex numbers."""
+    """Singular values of a complex matrix."""
     import torch
 
-    class Wave(torch.nn.Module):
+    class Spread(torch.nn.Module):
         def forward(self, real: torch.Tensor, imaginary: torch.Tensor) -> torch.Tensor:
-            return torch.complex(real, imaginary).tanh().real
+            return torch.linalg.svdvals(torch.complex(real, imaginary))
 
-    return Job(Wave().eval(), (torch.rand(2, 8), torch.rand(2, 8)))
+    return Job(Spread().eval(), (torch.rand(3, 3), torch.rand(3, 3)))
 
 
 def good() -> Job:
-    """Of the real part alone."""
+    """An operator that has such a form."""
     import torch
 
-    class Wave(torch.nn.Module):
+    class Spread(torch.nn.Module):
         def forward(self, real: torch.Tensor, imaginary: torch.Tensor) -> torch.Tensor:
-            return torch.complex(real, imaginary).real.tanh() + imaginary
+            return torch.complex(real, imaginary).exp().abs() + imaginary
 
-    return Job(Wave().eval(), (torch.rand(2, 8), torch.rand(2, 8)))
+    return Job(Spread().eval(), (torch.rand(3, 3), torch.rand(3, 3)))

@@ -1,7 +1,8 @@
 """Operators that torch.onnx lacks or gets wrong, one file a family.
 
-A family offers `DECOMPOSITIONS` (operator -> torch function in simpler operators), `TRANSLATIONS` (operator -> onnxscript
-function) and `COMPLEX_TRANSLATIONS` (the same for complex arguments, which come as real pairs on a last axis of size 2).
+A family offers `DECOMPOSITIONS` (operator -> torch function in simpler operators), `DOUBLES` and `WHOLES` (the same, for
+float64 alone, and for integers and booleans alone), `TRANSLATIONS` (operator -> onnxscript function) and
+`COMPLEX_TRANSLATIONS` (the same for complex arguments, which come as real pairs on a last axis of size 2).
 """
 
 from __future__ import annotations
@@ -26,6 +27,16 @@ def _gathered(kind: str) -> Table:
 def decompositions() -> Table:
     """Return operator -> torch function for all families."""
     return _gathered("DECOMPOSITIONS")
+
+
+def doubles() -> Table:
+    """Return operator -> torch function that holds for float64 alone, for all families."""
+    return _gathered("DOUBLES")
+
+
+def wholes() -> Table:
+    """Return operator -> torch function that holds for integers and booleans alone, for all families."""
+    return _gathered("WHOLES")
 
 
 def translations() -> Table:

@@ -61,8 +61,23 @@ def resize_as(self: Tensor, the_template: Tensor, *, memory_format: Any = None) 
     return resize(self, list(the_template.shape))
 
 
+def roll(self: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
+    """Return the tensor turned round by amounts that are known at run time; by fixed ones it is left as it is."""
+    shifts, dims = (list(v) if isinstance(v, list | tuple) else [v] for v in (shifts, dims))
+    if all(isinstance(shift, int) for shift in shifts):
+        return NotImplemented
+    if not dims:
+        return roll(self.reshape(-1), shifts, [0]).reshape(self.shape)
+    result = self
+    for shift, dim in zip(shifts, dims, strict=True):
+        size = self.shape[dim]
+        result = result.index_select(dim, torch.remainder(torch.arange(size) - shift, size))
+    return result
+
+
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.einsum.default: einsum,
+    aten.roll.default: roll,
     aten.resize.default: resize,
     aten.resize_as.default: resize_as,
 }

@@ -15,11 +15,22 @@ aten = torch.ops.aten
 
 def cumprod(self: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
     """Return the running product."""
-    x = self.to(dtype if dtype is not None else self.dtype if self.is_floating_point() else torch.int64)
+    x = self.to(dtype if dtype is not None else self.dtype if self.dtype.is_floating_point or self.is_complex() else torch.int64)
     if x.dim() == 0 or x.numel() == 0:
         return x.clone()
     items = x.movedim(dim, 0)
-    return accumulate([torch.ones_like(items[0])], [items], lambda product, item: [product * item])[0].movedim(0, dim)
+    return accumulate([_start(items, 1)], [items], lambda product, item: [product * item])[0].movedim(0, dim)
+
+
+def _start(items: Tensor, number: float, dtype: torch.dtype | None = None) -> Tensor:
+    """Return a number in the shape of one item; there may be none to take it from."""
+    return torch.full(items.shape[1:], number, dtype=dtype or items.dtype)
+
+
+def _loser(dtype: torch.dtype, beats: Callable[..., Any]) -> float:
+    """Return the number that any other one beats."""
+    limits = (-torch.inf, torch.inf) if dtype.is_floating_point else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    return limits[0] if beats is torch.ge else limits[1]
 
 
 def logcumsumexp(self: Tensor, dim: int) -> Tensor:
@@ -33,7 +44,7 @@ def logcumsumexp(self: Tensor, dim: int) -> Tensor:
         shift = torch.where(larger.isinf(), torch.zeros_like(larger), larger)
         return [((total - shift).exp() + (item - shift).exp()).log() + shift]
 
-    return accumulate([torch.full_like(items[0], -torch.inf)], [items], body)[0].movedim(0, dim)
+    return accumulate([_start(items, -torch.inf)], [items], body)[0].movedim(0, dim)
 
 
 def _extreme(beats: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., tuple[Tensor, Tensor]]:
@@ -49,7 +60,7 @@ def _extreme(beats: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., tuple[T
             better = beats(item, best) | item.isnan() if x.is_floating_point() else beats(item, best)
             return [torch.where(better, item, best), torch.where(better, k, where)]
 
-        start = [items[0].clone(), torch.zeros_like(items[0], dtype=torch.int64)]
+        start = [_start(items, _loser(x.dtype, beats)), _start(items, 0, torch.int64)]
         values, indices = accumulate(start, [items, torch.arange(items.shape[0])], body)
         return values.movedim(0, dim).to(self.dtype), indices.movedim(0, dim)
 

@@ -23,8 +23,22 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: int | None = Non
 
 def pdist(self: Tensor, p: float = 2.0) -> Tensor:
     """Return the distances of all pairs of rows, each pair once."""
-    rows, columns = torch.triu_indices(self.shape[0], self.shape[0], 1)
+    rows, columns = _pairs(self.shape[0])
     return _norm(self.index_select(0, rows) - self.index_select(0, columns), p)
+
+
+def _pairs(count: Any) -> tuple[Tensor, Tensor]:
+    """Return the places above the diagonal of a square, row by row; torch.triu_indices would fix its size."""
+    place = torch.arange(count * (count - 1) // 2)
+    width = 2 * count - 1
+    row = ((width - (width * width - 8 * place).to(torch.float64).sqrt()) / 2).to(torch.int64)
+
+    def start(of: Tensor) -> Tensor:
+        return torch.div(of * (width - of), 2, rounding_mode="floor")
+
+    row = torch.where(start(row) > place, row - 1, row)  # the root may be off by its rounding
+    row = torch.where(start(row + 1) <= place, row + 1, row)
+    return row, place - start(row) + row + 1
 
 
 def _norm(apart: Tensor, p: float) -> Tensor:

@@ -30,13 +30,24 @@ def copysign_scalar(self: Tensor, other: float) -> Tensor:
     return -size if str(float(other)).startswith("-") else size.clone()
 
 
+def _alike(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    dtype = torch.result_type(a, b)
+    return a.to(dtype), b.to(dtype)
+
+
 def fmax(self: Tensor, other: Tensor) -> Tensor:
     """Return the larger; a NaN loses against a number."""
+    if not (self.is_floating_point() or other.is_floating_point()):
+        return torch.maximum(self, other)
+    self, other = _alike(self, other)
     return torch.where(self.isnan() | (other >= self), torch.where(other.isnan(), self, other), self)
 
 
 def fmin(self: Tensor, other: Tensor) -> Tensor:
     """Return the smaller; a NaN loses against a number."""
+    if not (self.is_floating_point() or other.is_floating_point()):
+        return torch.minimum(self, other)
+    self, other = _alike(self, other)
     return torch.where(self.isnan() | (other <= self), torch.where(other.isnan(), self, other), self)
 
 
@@ -90,6 +101,26 @@ def aminmax(self: Tensor, *, dim: int | None = None, keepdim: bool = False) -> t
     return self.amin(axes, keepdim), self.amax(axes, keepdim)
 
 
+def expm1(self: Any) -> Any:
+    """Return exp(x) - 1 without losing what is small: the error of the exponential is that of its logarithm."""
+    x = op.Cast(self, to=ir.DataType.FLOAT) if self.dtype is not None and self.dtype.is_integer() else self
+    one = op.CastLike(op.Constant(value_float=1.0), x)
+    grown = op.Exp(x)
+    plain = op.Sub(grown, one)
+    exact = op.Where(op.Equal(grown, one), x, op.Div(op.Mul(plain, x), op.Log(grown)))
+    return op.Where(op.Less(op.Abs(x), one), exact, plain)
+
+
+def log1p(self: Any) -> Any:
+    """Return log(1 + x) without losing what is small."""
+    x = op.Cast(self, to=ir.DataType.FLOAT) if self.dtype is not None and self.dtype.is_integer() else self
+    one = op.CastLike(op.Constant(value_float=1.0), x)
+    more = op.Add(x, one)
+    plain = op.Log(more)
+    exact = op.Where(op.Equal(more, one), x, op.Div(op.Mul(plain, x), op.Sub(more, one)))
+    return op.Where(op.Less(op.Abs(x), one), exact, plain)
+
+
 def log_sigmoid(self: Any) -> Any:
     """Return log(sigmoid(x)) without computing the sigmoid, which is 0 long before its logarithm is -inf."""
     return op.Neg(op.Softplus(op.Neg(self)))
@@ -120,6 +151,15 @@ def prod(self: Any, dim: int, keepdim: bool = False, *, dtype: int = -1) -> Any:
     return op.ReduceProd(x, op.Constant(value_ints=[dim]), keepdims=int(keepdim))
 
 
+def rrelu(
+    self: Tensor, noise: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, generator: Any = None
+) -> tuple[Tensor, Tensor]:
+    """Return a leaky relu with the middle of the slopes; slopes that are drawn in training are left as they are."""
+    if training:
+        return NotImplemented
+    return torch.nn.functional.leaky_relu(self, (lower + upper) / 2), noise.clone()
+
+
 def squeeze_dims(self: Tensor, dim: Any) -> Tensor:
     """Return the tensor without those of the named axes that are 1."""
     x = self
@@ -129,6 +169,8 @@ def squeeze_dims(self: Tensor, dim: Any) -> Tensor:
 
 
 TRANSLATIONS: dict[Any, Callable[..., Any]] = {
+    aten.expm1.default: expm1,
+    aten.log1p.default: log1p,
     aten.log_sigmoid.default: log_sigmoid,
     aten.prod.dim_int: prod,
     aten.amax.default: reduce_or_all(op.ReduceMax),
@@ -144,4 +186,5 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.nextafter.default: nextafter,
     aten.aminmax.default: aminmax,
     aten.squeeze.dims: squeeze_dims,
+    aten.rrelu_with_noise_functional.default: rrelu,
 }

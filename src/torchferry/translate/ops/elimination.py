@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchferry.translate.complex_forms import real_only
 from torchferry.translate.ops.loop import repeat
 
 aten = torch.ops.aten
@@ -283,10 +284,10 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.linalg_lu_factor_ex.default: lu_factor_ex,
     aten.linalg_lu.default: lu,
     aten.lu_unpack.default: lu_unpack,
-    aten.linalg_lu_solve.default: lu_solve,
-    aten.linalg_cholesky.default: cholesky,
-    aten.linalg_cholesky_ex.default: cholesky_ex,
-    aten.cholesky.default: cholesky_old,
-    aten.cholesky_solve.default: cholesky_solve,
-    aten.cholesky_inverse.default: cholesky_inverse,
+    aten.linalg_lu_solve.default: real_only(lu_solve),
+    aten.linalg_cholesky.default: real_only(cholesky),
+    aten.linalg_cholesky_ex.default: real_only(cholesky_ex),
+    aten.cholesky.default: real_only(cholesky_old),
+    aten.cholesky_solve.default: real_only(cholesky_solve),
+    aten.cholesky_inverse.default: real_only(cholesky_inverse),
 }

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from torchferry.errors import ForeignApiMoved
+from torchferry.translate.complex_forms import Forms, complex_tensor
 
 
 @cache
@@ -29,25 +30,47 @@ def repeat(times: int, state: Sequence[Tensor], body: Callable[..., Sequence[Ten
 
     def step(*values: Tensor) -> list[Tensor]:
         *now, k = values
-        return [_own(new) for new in body(k, *now)]
+        with Forms():
+            return _own(body(k, *whole(now)))
 
-    return list(_scan_op()(step, [_own(s) for s in state], [torch.arange(times)], ()))[: len(state)]
+    apart, whole = _halved(state)
+    return whole(list(_scan_op()(step, _own(apart), [torch.arange(times)], ()))[: len(apart)])
 
 
 def accumulate(state: Sequence[Tensor], items: Sequence[Tensor], body: Callable[..., Sequence[Tensor]]) -> list[Tensor]:
-    """Return every state that `body(*state, *item)` goes through over the items' first axis, stacked."""
-    count = len(state)
+    """Return every state that `body(*state, *item)` goes through over the items' first axis, stacked.
+
+    Where there may be no item, one is added and its state dropped: onnxruntime refuses a Scan over nothing.
+    """
+    apart, whole = _halved(state)
+    count, (parts, whole_item) = len(apart), _halved(items)
 
     def step(*values: Tensor) -> list[Tensor]:
-        new = [_own(v) for v in body(*values)]
+        with Forms():
+            new = _own(body(*whole(values[:count]), *whole_item(values[count:])))
         return [*new, *(v.clone() for v in new)]
 
-    return list(_scan_op()(step, [_own(s) for s in state], list(items), ()))[count:]
+    length = parts[0].shape[0]
+    if isinstance(length, int):
+        return whole(list(_scan_op()(step, _own(apart), parts, ()))[count:])
+    longer = [torch.cat([part, torch.zeros(1, *part.shape[1:], dtype=part.dtype)]) for part in parts]
+    return whole([made.narrow(0, 0, length) for made in list(_scan_op()(step, _own(apart), longer, ()))[count:]])
 
 
-def _own(value: Tensor) -> Tensor:
-    """Return a tensor of its own, laid out plainly: scan's body may hand back neither an argument nor another layout."""
-    return value.clone(memory_format=torch.contiguous_format)
+def _own(values: Sequence[Tensor]) -> list[Tensor]:
+    """Return tensors of their own, laid out plainly: scan's body may hand back neither an argument nor another layout."""
+    return [part.clone(memory_format=torch.contiguous_format) for part in _halved(values)[0]]
+
+
+def _halved(values: Sequence[Tensor]) -> tuple[list[Tensor], Callable[[Sequence[Tensor]], list[Tensor]]]:
+    """Return the parts of the complex ones and the real ones, and what puts such a list together again."""
+    pairs = [isinstance(v, complex_tensor()) for v in values]
+
+    def whole(parts: Sequence[Tensor]) -> list[Tensor]:
+        rest = iter(parts)
+        return [complex_tensor()(next(rest), next(rest)) if pair else next(rest) for pair in pairs]
+
+    return [part for v, pair in zip(values, pairs, strict=True) for part in ((v.re, v.im) if pair else (v,))], whole
 
 
 def _never(size: Any) -> bool:

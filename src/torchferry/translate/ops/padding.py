@@ -29,7 +29,9 @@ def pad(self: Tensor, pad: Sequence[int], mode: str = "constant", value: float |
 
 
 def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """Return the sum for matrices that meet in an axis of size 0, where onnxruntime's Gemm forgets beta."""
+    """Return the sum for matrices that meet in an axis of size 0, where onnxruntime's Gemm forgets beta, and for integers."""
+    if not (self.is_floating_point() or self.is_complex()):
+        return self * beta + mat1.matmul(mat2) * alpha
     if not (isinstance(mat1.shape[1], int) and mat1.shape[1] == 0):
         return NotImplemented
     return (self * beta).expand(mat1.shape[0], mat2.shape[1]).clone()

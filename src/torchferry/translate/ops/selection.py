@@ -71,7 +71,7 @@ def _begins_a_run(x: Any, axis: int, rank: int, dtype: Any) -> Any:
 def nonzero(self: Any) -> Any:
     """Return the places of what is not zero, one to a row; of a single number, a row without columns or none."""
     if len(self.shape) > 0:
-        return op.Transpose(op.NonZero(self), perm=[1, 0])
+        return op.Transpose(op.NonZero(op.Cast(self, to=ir.DataType.BOOL)), perm=[1, 0])
     some = op.Cast(op.Cast(op.Reshape(self, op.Constant(value_ints=[1])), to=ir.DataType.BOOL), to=ir.DataType.INT64)
     shape = op.Concat(some, op.Constant(value_ints=[0]), axis=0)
     return op.ConstantOfShape(shape, value=ir.tensor([0], dtype=ir.DataType.INT64))

@@ -1,6 +1,6 @@
-"""Gamma, zeta and error functions. Sums and quotients run in float64, so the results are right to float32's last places.
+"""Gamma and zeta functions. Sums and quotients run in float64, so the results are right to float32's last places.
 
-`erfcx`, and what is built on it, is good to 1.2e-7 relative; `lgamma` and `digamma` to 1e-14 before rounding.
+`lgamma` and `digamma` are good to 1e-14 before rounding.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchferry.translate.ops import cephes
 from torchferry.translate.ops.loop import repeat
 
 aten = torch.ops.aten
@@ -42,18 +41,6 @@ ZETA = (
     -4.5979787224074726105e15,
     1.8152105401943546773e17,
     -7.1661652561756670113e18,
-)
-ERFCX = (
-    0.17087277,
-    -0.82215223,
-    1.48851587,
-    -1.13520398,
-    0.27886807,
-    -0.18628806,
-    0.09678418,
-    0.37409196,
-    1.00002368,
-    -1.26551223,
 )
 
 
@@ -204,60 +191,6 @@ def _igammac(a: Tensor, x: Tensor) -> Tensor:
     return 1 - _igamma(a, x)
 
 
-def _erfcx(x: Tensor) -> Tensor:
-    """Return exp(x^2) erfc(x)."""
-    size = x.abs()
-    t = 1 / (1 + 0.5 * size)
-    value = t * polynomial(t, ERFCX).exp()
-    return torch.where(x < 0, 2 * (x * x).exp() - value, value)
-
-
-def _erfc(x: Tensor) -> Tensor:
-    """Return erfc with its tail, which one minus erf would lose."""
-    size = x.abs()
-    t = 1 / (1 + 0.5 * size)
-    tail = t * (polynomial(t, ERFCX) - size * size).exp()
-    return torch.where(x < 0, 2 - tail, tail)
-
-
-def _log_ndtr(x: Tensor) -> Tensor:
-    t = x * math.sqrt(0.5)
-    return torch.where(x < -1, (_erfcx(-t) / 2).log() - t * t, (-_erfc(t) / 2 + 1).log())
-
-
-def erfinv(self: Tensor) -> Tensor:
-    """Return the inverse of erf: torch's own rational start and two steps of Newton's method."""
-    y = self if self.is_floating_point() else self.to(torch.get_default_dtype())
-    size = y.abs()
-    z = y * y
-    middle = y * polynomial(z, (-0.140543331, 0.914624893, -1.645349621, 0.886226899))
-    middle = middle / polynomial(z, (0.012229801, -0.329097515, 1.442710462, -2.118377725, 1.0))
-    z = (-((1 - size) / 2).log()).sqrt()
-    outer = polynomial(z, (1.641345311, 3.429567803, -1.624906493, -1.970840454)) / polynomial(z, (1.6370678, 3.5438892, 1.0))
-    x = torch.where(size <= 0.7, middle, torch.where(y < 0, -outer, outer))
-    for _ in range(2):
-        x = x - (x.erf() - y) / ((2 / math.sqrt(math.pi)) * (-x * x).exp())
-    x = torch.where(size == 1, torch.inf * y, x)
-    return torch.where(size > 1, torch.nan, x)
-
-
-def _ndtri(p: Tensor) -> Tensor:
-    edge = math.exp(-2)
-    upper = p > 1 - edge
-    y = torch.where(upper, 1 - p, p)
-    centre = y - 0.5
-    square = centre * centre
-    middle = centre + centre * square * polynomial(square, cephes.NDTRI_P0) / polynomial(square, cephes.NDTRI_Q0)
-    x = (-2 * y.log()).sqrt()
-    z = 1 / x
-    near = z * polynomial(z, cephes.NDTRI_P1) / polynomial(z, cephes.NDTRI_Q1)
-    far = z * polynomial(z, cephes.NDTRI_P2) / polynomial(z, cephes.NDTRI_Q2)
-    tail = x - x.log() / x - torch.where(x < 8, near, far)
-    value = torch.where(y > edge, middle * math.sqrt(2 * math.pi), torch.where(upper, tail, -tail))
-    value = torch.where(p == 0, -torch.inf, torch.where(p == 1, torch.inf, value))
-    return torch.where((p < 0) | (p > 1), torch.nan, value)
-
-
 def zeta_scalar(self: Any, other: Tensor) -> Tensor:
     """Return zeta for a number and a tensor."""
     return in_double(lambda q: _zeta(torch.full_like(q, float(self)), q))(other)
@@ -278,9 +211,4 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.special_zeta.default: in_double(_zeta),
     aten.special_zeta.self_scalar: zeta_scalar,
     aten.special_zeta.other_scalar: zeta_other_scalar,
-    aten.special_erfcx.default: in_double(_erfcx),
-    aten.erfc.default: in_double(_erfc),
-    aten.special_log_ndtr.default: in_double(_log_ndtr),
-    aten.erfinv.default: erfinv,
-    aten.special_ndtri.default: in_double(_ndtri),
 }

@@ -1,0 +1,127 @@
+"""Convolutions whose number of groups moves: weights made for each item of a batch, which ONNX's `group` attribute cannot say.
+
+The taps of the kernel are laid beside each other and summed by one product of matrices in each group; a transposed
+convolution is an ordinary one of the input with zeros put in between.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+aten = torch.ops.aten
+
+
+def _convolved(x: Tensor, weight: Tensor, stride: Sequence[int], dilation: Sequence[int], groups: Any) -> Tensor:
+    """Return the convolution of an input that has its padding, with weights [groups, out, in, *kernel]."""
+    folded = x.reshape(x.shape[0], groups, -1, *x.shape[2:])
+    taps, spatial = _taps(folded, weight.shape[3:], stride, dilation)
+    kernel = weight.flatten(3).transpose(2, 3).flatten(2)  # [groups, out, taps * in], in the order of the taps
+    return torch.matmul(kernel, taps).reshape(x.shape[0], -1, *spatial)
+
+
+def plain(axes: int) -> Callable[..., Tensor]:
+    """Return the convolution over the last `axes` axes."""
+
+    def function(
+        x: Tensor, weight: Tensor, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1
+    ) -> Tensor:
+        if isinstance(groups, int):
+            return NotImplemented
+        stride, dilation = _each(stride, axes), _each(dilation, axes)
+        padded = _pad(x, _ends(padding, weight.shape[2:], dilation))
+        per_group = weight.reshape(groups, -1, *weight.shape[1:])
+        return _biased(_convolved(padded, per_group, stride, dilation, groups), bias)
+
+    return function
+
+
+def transposed(axes: int) -> Callable[..., Tensor]:
+    """Return the transposed convolution over the last `axes` axes: of the input spread by the stride, the kernel flipped."""
+
+    def function(
+        x: Tensor,
+        weight: Tensor,
+        bias: Any = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: Any = 1,
+        dilation: Any = 1,
+    ) -> Tensor:
+        if isinstance(groups, int):
+            return NotImplemented
+        dilation = _each(dilation, axes)
+        before = [d * (k - 1) - p for k, p, d in zip(weight.shape[2:], _each(padding, axes), dilation, strict=True)]
+        ends = [(b, b + more) for b, more in zip(before, _each(output_padding, axes), strict=True)]
+        per_group = weight.reshape(groups, -1, *weight.shape[1:]).transpose(1, 2).flip(list(range(3, axes + 3)))
+        padded = _pad(_spread(x, _each(stride, axes)), ends)
+        return _biased(_convolved(padded, per_group, [1] * axes, dilation, groups), bias)
+
+    return function
+
+
+def _each(given: Any, axes: int) -> list[int]:
+    """Return one number for each axis, where torch takes one for all."""
+    numbers = [given] if isinstance(given, int) else list(given)
+    return numbers * axes if len(numbers) == 1 else numbers
+
+
+def _ends(padding: Any, kernel: Sequence[int], dilation: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the zeros before and after each axis."""
+    if padding == "same":
+        wide = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]
+        return [(w // 2, w - w // 2) for w in wide]
+    return [(p, p) for p in _each(0 if padding == "valid" else padding, len(kernel))]
+
+
+def _pad(x: Tensor, ends: Sequence[tuple[int, int]]) -> Tensor:
+    """Return the tensor with zeros around its last axes."""
+    return aten.constant_pad_nd.default(x, [n for pair in reversed(ends) for n in pair])
+
+
+def _biased(x: Tensor, bias: Tensor | None) -> Tensor:
+    return x if bias is None else x + bias.reshape(-1, *[1] * (x.dim() - 2))
+
+
+def _taps(x: Tensor, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> tuple[Tensor, list[Any]]:
+    """Return what each tap of the kernel sees, [batch, groups, taps * in, places], and the size of each spatial axis."""
+    spatial = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(x.shape[3:], kernel, stride, dilation, strict=True)]
+    seen = []
+    for tap in itertools.product(*map(range, kernel)):
+        part = x
+        for axis, (t, n, s, d) in enumerate(zip(tap, spatial, stride, dilation, strict=True), start=3):
+            part = aten.slice.Tensor(part, axis, t * d, t * d + (n - 1) * s + 1, s)
+        seen.append(part.flatten(3))
+    return torch.cat(seen, 2), spatial
+
+
+def _spread(x: Tensor, stride: Sequence[int]) -> Tensor:
+    """Return the tensor with zeros between its numbers, so that they stand `stride` apart."""
+    for axis, step in enumerate(stride, start=2):
+        if step > 1:
+            size = x.shape[axis]
+            apart = aten.constant_pad_nd.default(x.movedim(axis, -1).unsqueeze(-1), [0, step - 1]).flatten(-2)
+            x = aten.slice.Tensor(apart, -1, 0, (size - 1) * step + 1, 1).movedim(-1, axis)
+    return x
+
+
+def has_moving_groups(node: Any) -> bool:
+    """Whether a node of a graph is a convolution whose number of groups is computed."""
+    if node.target not in MOVING_GROUPS:
+        return False
+    names = [argument.name for argument in node.target._schema.arguments]
+    return isinstance({**dict(zip(names, node.args, strict=False)), **node.kwargs}.get("groups"), torch.fx.Node)
+
+
+MOVING_GROUPS = {
+    **{getattr(aten, f"conv{n}d").default: plain(n) for n in (1, 2, 3)},
+    **{getattr(aten, f"conv{n}d").padding: plain(n) for n in (1, 2, 3)},
+    aten.conv_transpose1d.default: transposed(1),
+    aten.conv_transpose2d.input: transposed(2),
+    aten.conv_transpose3d.input: transposed(3),
+}
