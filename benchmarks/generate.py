@@ -3,7 +3,8 @@
     python benchmarks/generate.py --work /tmp/generate [--threads 1] [--rounds 5] [--peers PYTHON]
 
 The engines take turns, so that a machine shared with others slows all of them alike; read the ratios, not the times.
-What counts is CPU time, of all threads together: where other work shares the cores, time on the clock says little.
+Ratios are of CPU time, of all threads together: where other work shares the cores, time on the clock says little. The last
+column is the clock's, the best of all rounds: with two threads on a quiet machine, that is the one to read.
 `--peers` names a Python with optimum-onnx and ctranslate2 (transformers < 4.58), `--mobius` one with mobius-onnx; without
 them these are left out. onnxruntime-genai's builder refuses GPT-2, so it is not among them.
 Each engine lives in a process of its own, which this file is run in again with `--serve`.
@@ -83,22 +84,25 @@ class Engine:
     def __init__(self, name: str, python: str, work: Path, threads: int) -> None:
         command = [python, __file__, "--work", str(work), "--threads", str(threads), "--serve", name]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.prefill: list[float] = []
+        self.prefill: list[float] = []  # CPU seconds
         self.token: list[float] = []
+        self.clock: list[float] = []  # seconds a token
         self.why = self._read()
         self.ready = self.why == "ready"
 
     def measure(self) -> None:
         """Time one prompt with a single new token, then with many: the difference is what the others took."""
-        first, many = self._ask(1), self._ask(1 + NEW)
+        (first, begun), (many, ended) = self._ask(1), self._ask(1 + NEW)
         self.prefill.append(first)
         self.token.append((many - first) / NEW)
+        self.clock.append((ended - begun) / NEW)
 
-    def _ask(self, new: int) -> float:
+    def _ask(self, new: int) -> tuple[float, float]:
         assert self.process.stdin is not None
         self.process.stdin.write(f"{new}\n")
         self.process.stdin.flush()
-        return float(self._read())
+        cpu, clock = map(float, self._read().split())
+        return cpu, clock
 
     def _read(self) -> str:
         assert self.process.stdout is not None
@@ -112,14 +116,14 @@ def table(engines: dict[str, Engine], threads: int) -> None:
     """Print milliseconds and ratios to the first engine; a ratio is the median of those of each round."""
     base = next(iter(engines.values()))
     print(f"GPT-2, prompt of {PROMPT}, {NEW} new tokens, {threads} thread{'s' if threads > 1 else ''}, {len(base.token)} rounds")
-    print(f"{'engine':<20}{'ms a token':>12}{'faster':>9}{'ms prompt':>12}{'faster':>9}")
+    print(f"{'engine':<20}{'ms a token':>12}{'faster':>9}{'ms prompt':>12}{'faster':>9}{'by the clock':>14}")
     for name, engine in engines.items():
         ratios = [
             statistics.median(b / e for b, e in zip(reference, own, strict=True))
             for reference, own in ((base.token, engine.token), (base.prefill, engine.prefill))
         ]
         token, prompt = (1000 * statistics.median(v) for v in (engine.token, engine.prefill))
-        print(f"{name:<20}{token:>12.1f}{ratios[0]:>8.2f}x{prompt:>12.0f}{ratios[1]:>8.2f}x")
+        print(f"{name:<20}{token:>12.1f}{ratios[0]:>8.2f}x{prompt:>12.0f}{ratios[1]:>8.2f}x{1000 * min(engine.clock):>14.1f}")
 
 
 def serve(name: str, work: Path, threads: int) -> None:
@@ -132,9 +136,9 @@ def serve(name: str, work: Path, threads: int) -> None:
         return
     print("> ready", flush=True)
     for line in sys.stdin:
-        began = time.process_time()
+        began, then = time.process_time(), time.perf_counter()
         run(int(line))
-        print(f"> {time.process_time() - began}", flush=True)
+        print(f"> {time.process_time() - began} {time.perf_counter() - then}", flush=True)
 
 
 def _prompt() -> list[int]:

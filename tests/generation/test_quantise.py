@@ -140,6 +140,10 @@ def test_the_export_says_what_it_cost(
     assert any(
         "int8 (a scale for each column): the likeliest next token" in note for note in made.history.best.step("verify").notes
     )
+    first = str(made).splitlines()[0]
+    assert first.startswith("near, not exact: ")
+    assert "has int8 weights; with its exact ones it was verified in" in first
+    assert "--certificate" not in str(made), "the file carries none"
     assert CausalLM.from_pretrained(tmp_path / "out").generate(torch.tensor([[5, 6]]), max_new_tokens=4).shape[1] >= 3
 
 

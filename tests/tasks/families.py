@@ -45,6 +45,13 @@ DECODERS: dict[str, dict[str, Any]] = {
     "codegen": {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "rotary_dim": 4},
     "gptj": {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "rotary_dim": 4},
     "xglm": {"d_model": 32, "ffn_dim": 48, "num_layers": 2, "attention_heads": 4, "max_position_embeddings": 64},
+    "granite": LLAMA_LIKE,
+    "exaone4": {**LLAMA_LIKE, "sliding_window": 6},
+    "olmoe": {**LLAMA_LIKE, "num_experts": 4, "num_experts_per_tok": 2},
+    "gpt_oss": {**LLAMA_LIKE, "head_dim": 8, "sliding_window": 6, "num_local_experts": 4, "num_experts_per_tok": 2},
+    "deepseek_v3": {**LLAMA_LIKE, "num_key_value_heads": 4, "q_lora_rank": 8, "kv_lora_rank": 8, "qk_rope_head_dim": 4,
+                    "v_head_dim": 8, "qk_nope_head_dim": 8, "n_routed_experts": 4, "num_experts_per_tok": 2,
+                    "moe_intermediate_size": 16, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1},
     "biogpt": {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
                "max_position_embeddings": 64},
 }  # fmt: skip

@@ -16,15 +16,8 @@ from torchferry.runtime.seq2seq import Seq2SeqLM
 from torchferry.tasks import export_directory, prepare
 
 FAST = ("mistral",)  # a window, rotary positions, grouped heads: the others are for `make slow`
-REFUSED = {"mpt": "capture: `max(0, 1 - length)` stays a symbol in the graph, and the alibi bias cannot be cut by it"}
 
-
-def marks(family: str) -> list[pytest.MarkDecorator]:
-    slow = [] if family in FAST else [pytest.mark.slow]
-    return [*slow, pytest.mark.xfail(reason=REFUSED[family], strict=True)] if family in REFUSED else slow
-
-
-DECODERS = [pytest.param(f, marks=marks(f)) for f in families.DECODERS]
+DECODERS = [pytest.param(f, marks=() if f in FAST else pytest.mark.slow) for f in families.DECODERS]
 ENCODER_DECODERS = [pytest.param(f, marks=pytest.mark.slow) for f in families.ENCODER_DECODERS]
 
 

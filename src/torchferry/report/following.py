@@ -26,14 +26,13 @@ def following(view: View) -> tuple[Next, ...]:
     codes = list(dict.fromkeys(p.code for p in (*view.problems, *view.mended) if p.code and p.severity != "note"))
     explain = [Next("what it means", "\n".join(f"torchferry explain {code}" for code in codes[:3]))] if codes else []
     if view.kind == "check" and not view.ok and view.repairs:
-        mend = f"torchferry check {shlex.quote(view.path)} -o {shlex.quote(_beside(view.path))}"
+        mend = shlex.join(("torchferry", "check", view.path, *view.asked, "-o", _beside(view.path)))
         return (Next("write the mended file", mend), *explain)
     if not view.ok or view.kind == "check":
         return tuple(explain)
     run = Next("run it", snippet(view), "python")
-    proof = (
-        [Next("what was verified", f"torchferry verify --certificate {shlex.quote(view.path)}")] if view.kind == "export" else []
-    )
+    certified = view.kind == "export" and not view.rounded  # the certificate of the exact file is not that of its rounded copy
+    proof = [Next("what was verified", f"torchferry verify --certificate {shlex.quote(view.path)}")] if certified else []
     return (run, *proof, *explain) if view.path else tuple(explain)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from torchferry.certificate import given_up, versions
-from torchferry.records import Case, Diagnosis, History, Repair, Signature, TensorSpec, Trial
+from torchferry.records import Case, Diagnosis, History, Job, Repair, Signature, TensorSpec, Trial
 from torchferry.report import said, source
 from torchferry.report.standing import feeds_mended, unwritten
 from torchferry.report.words import headline, lower_start, span
@@ -140,6 +140,8 @@ class View:
     opset: int = 0
     ir_version: int = 0
     runtime: str = ""
+    rounded: str = ""  # the precision of a file whose weights were quantised after it was verified
+    asked: tuple[str, ...] = ()  # the words of the command that a check must be given again to come to the same
     inputs: tuple[Tensor, ...] = ()
     outputs: tuple[Tensor, ...] = ()
     moving: tuple[Moving, ...] = ()
@@ -160,6 +162,10 @@ class View:
     def errors(self) -> tuple[Problem, ...]:
         """What stands between the user and a file."""
         return tuple(p for p in self.problems if p.severity == "error")
+
+
+def _asked(job: Job) -> tuple[str, ...]:
+    return (*(("--target", job.target) if job.target else ()), *(("--data", "FEEDS.npz") if job.feeds else ()))
 
 
 def see(result: Reportable | View) -> View:
@@ -187,6 +193,7 @@ def of(
     fixed = _fixed(signature) if signature else ()
     told = {m.words for m in moving} | set(fixed) | _plain_sizes(signature)  # what the tables say need not be noted again
     shown = str(path or case.job.onnx or "")
+    rounded = next((str(f.facts["precision"]) for f in case.findings("quantised")), "")
     return View(
         kind=kind,
         ok=fine,
@@ -198,6 +205,7 @@ def of(
             severities=[p.severity for p in problems],
             stopped=_stopped_at(case),
             mended="file" if waiting else "feeds" if feeds_mended(history) else "",
+            rounded=rounded,
         ),
         path=shown,
         bytes=bytes,
@@ -205,6 +213,8 @@ def of(
         opset=checked.opset if checked else translated.opset if translated else 0,
         ir_version=checked.ir_version if checked else 0,
         runtime=checked.runtime if checked else "",
+        rounded=rounded,
+        asked=_asked(case.job) if kind == "check" else (),
         inputs=_tensors(signature.inputs if signature else translated.inputs if translated else ()),
         outputs=_tensors(translated.outputs if translated else ()),
         moving=moving,

@@ -21,9 +21,17 @@ def plural(number: int, noun: str) -> str:
 
 
 def headline(
-    kind: str, ok: bool, path: str, *, outcomes: Sequence[str], severities: Sequence[str], stopped: str, mended: str = ""
+    kind: str,
+    ok: bool,
+    path: str,
+    *,
+    outcomes: Sequence[str],
+    severities: Sequence[str],
+    stopped: str,
+    mended: str = "",
+    rounded: str = "",
 ) -> str:
-    """Return the sentence that a report starts with."""
+    """Return the sentence that a report starts with; `rounded` names the precision of a file that is no longer exact."""
     file = f"`{path}`" if path else "the file"
     agree = sum(o == "agree" for o in outcomes)
     failed = sum(o in ("differ", "file-refused") for o in outcomes)
@@ -36,6 +44,8 @@ def headline(
         return f"{file} has {plural(errors, 'problem')}"
     if ok and not agree and "random" in outcomes:
         return f"verified: {file} gives outputs of the model's shapes and dtypes; their values are random"
+    if ok and rounded:
+        return f"near, not exact: {file} has {rounded} weights; with its exact ones it was verified in {plural(agree, 'trial')}"
     if ok:
         return f"verified: {file} computes what the model computes, in {plural(agree, 'trial')}"
     wrong = f"different from the model in {failed} of {plural(agree + failed, 'trial')}" if failed else ""

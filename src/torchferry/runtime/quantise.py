@@ -17,8 +17,10 @@ from torchferry.errors import UsageError, did_you_mean
 from torchferry.runtime.columns import quantise_columns
 
 BITS = {"int8": 8, "int4": 4}
-BLOCK = 32  # weights that share a scale: the smallest that onnxruntime has fast kernels for, so the most exact
-COLUMNS, BLOCKS = "a scale for each column", f"a scale for every {BLOCK} weights"
+# weights that share a scale. int8 comes to blocks only where it must be exact: the smallest with a fast kernel. int4 is there to
+# be fast: on a GPT-2, blocks of 128 move the logits by a sixth more than blocks of 32, and take an eighth less time a token
+BLOCK = {"int8": 32, "int4": 128}
+COLUMNS, BLOCKS = "a scale for each column", "a scale for each block of weights"
 FAR = 0.05  # of the logits' spread: int8 that moves them further on average has met outliers, and blocks keep those apart
 NOTE = "pkg.torchferry.quantised"
 
@@ -60,7 +62,7 @@ def quantise(source: Path, destination: Path, precision: str, *, form: str | Non
     if chosen == COLUMNS:
         quantise_columns(model)
     else:
-        model = ir.from_proto(ort.quantised(ir.to_proto(model), BITS[precision], BLOCK))
+        model = ir.from_proto(ort.quantised(ir.to_proto(model), BITS[precision], BLOCK[precision]))
     ir.save(model, destination, external_data=destination.name + ".data")
     return chosen
 

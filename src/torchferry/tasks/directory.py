@@ -14,7 +14,7 @@ from torchferry import api, eager
 from torchferry.errors import ExportError, UsageError
 from torchferry.files import check_writable, move_into_place, workspace
 from torchferry.progress import Event, listening, log, tell
-from torchferry.records import Case, Verified
+from torchferry.records import Case, Finding, Verified
 from torchferry.result import Result, size_on_disk
 from torchferry.runtime import tokens
 from torchferry.runtime.generator import RECORD
@@ -171,7 +171,9 @@ def _quantised(prepared: Prepared, folder: Path, precision: str, result: Result)
     step = result.history.best.step("verify")
     assert step is not None
     noted = _with_verify(
-        result, notes=(*step.notes, f"the trials are of the exact file, before its weights were quantised; {measured}")
+        result,
+        notes=(*step.notes, f"the trials are of the exact file, before its weights were quantised; {measured}"),
+        findings=(*step.findings, Finding("quantised", facts=asdict(measured))),
     )
     return replace(noted, bytes=size_on_disk(path))
 
