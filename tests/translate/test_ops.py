@@ -77,6 +77,14 @@ def test_attention_takes_three_axes_and_grouped_heads(tmp_path: Path) -> None:
     agree(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, enable_gqa=True), grouped, tmp_path, axes, [other])
 
 
+def test_singular_vectors_are_orthogonal_where_the_rank_is_short(tmp_path: Path) -> None:
+    def call(a: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        u, s, vh = torch.linalg.svd(a, full_matrices=False)
+        return u.mT @ u, vh @ vh.mT, (u * s.unsqueeze(-2)) @ vh
+
+    agree(call, (r(2, 4, 3),), tmp_path, (ROWS,), [(torch.zeros(1, 4, 3),), (r(3, 4, 1) @ r(3, 1, 3),), (torch.ones(1, 4, 3),)])
+
+
 @pytest.mark.parametrize(
     "function", [lambda x: x.sum(1), lambda x: x.prod(1), lambda x: x.mean(1), lambda x: x @ x.mT, torch.linalg.det]
 )

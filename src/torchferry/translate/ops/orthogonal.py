@@ -19,6 +19,7 @@ from torchferry.translate.ops.loop import repeat
 
 aten = torch.ops.aten
 SWEEPS = 10
+NOTHING = 1e-14  # of the largest singular value
 
 
 def _reflections(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -180,7 +181,9 @@ def _tall_svd(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     lengths = (m * m).sum(-2).sqrt()
     values, order = torch.topk(lengths, size, -1, True, True)
     m = m.gather(-1, order.unsqueeze(-2).expand_as(m))
-    u = m / torch.where(values == 0, torch.ones_like(values), values).unsqueeze(-2)
+    lost = values <= NOTHING * values.amax(-1, keepdim=True)  # of such columns only rounding errors are left
+    u = torch.where(lost.unsqueeze(-2), 0.0, m / torch.where(lost, torch.ones_like(values), values).unsqueeze(-2))
+    u = torch.where(lost.unsqueeze(-2), qr(u)[0], u)  # any directions will do that are orthogonal to the others
     return u.to(dtype), values.to(dtype), v.gather(-1, order.unsqueeze(-2).expand_as(v)).to(dtype)
 
 
