@@ -9,7 +9,9 @@ import torch
 from bound import bound, captured
 from torch import nn
 
-from torchferry.capture.source_map import frames_in, is_user_file
+from torchferry import api
+from torchferry.capture.source_map import frames_in, is_user_file, locate
+from torchferry.records import Fault, Frame
 
 X = (torch.rand(3, 4),)
 
@@ -77,3 +79,12 @@ def test_torch_and_installed_packages_are_not_the_user_s() -> None:
     assert is_user_file(__file__)
     assert not is_user_file(torch.__file__)
     assert not is_user_file("<string>")
+
+
+def test_the_script_that_calls_torchferry_is_no_part_of_the_model() -> None:
+    calling = Frame("/home/me/convert.py", 3, "main"), Frame(api.__file__, 10, "export")
+    library, own = Frame("/venv/lib/site-packages/library/model.py", 260, "forward"), Frame("/home/me/net.py", 7, "forward")
+    for frames, line in (((*calling, library), 260), ((*calling, library, own), 7)):
+        place = locate(Fault("RuntimeError", "", frames))
+        assert place is not None
+        assert place.line == line
