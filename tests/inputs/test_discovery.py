@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 import pytest
@@ -227,3 +228,9 @@ def test_a_slow_model_that_looks_at_values_is_tried_on_tensors(monkeypatch: pyte
     monkeypatch.setattr("torchferry.inputs.discover.SLOW", 0.0)
     found = bound(Job(lambda x: x if x.sum() > 0 else -x, (torch.randn(3, 4),)))
     assert [s.shape for s in found.signature.inputs] == [("batch_size", "length")]
+
+
+def test_a_size_that_was_never_tried_is_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[bind.__module__], "CALLS", 3)
+    answer = step(Job(nn.Tanh(), (torch.rand(3, 4, 5, 6),)))
+    assert any("not tried" in line for line in answer.notes)

@@ -333,6 +333,8 @@ def _reason(prober: Prober, ties: Ties, axis: Axis) -> str:
     i, a = axis
     size = ties.base[i][a]
     said = next((r for s, r in prober.answers.items() if r is not None and _differs_only_at(s, axis, prober)), None)
+    if said is None and prober.spent:
+        return "not tried: the search for sizes that move had run out of calls"
     return why_fixed(said, size)
 
 
