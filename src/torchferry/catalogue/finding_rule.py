@@ -76,6 +76,14 @@ def shapes(found: dict[str, list[Any]]) -> str:
     return ", ".join(f"`{n}` [{', '.join(str(s) for s in sizes)}]" for n, sizes in found.items())
 
 
+def offer_of_moving_sizes(plan: dict[str, Any]) -> Offer:
+    """Return the repair that a plan stands for: axes declared as moving, or only what was baked in computed again."""
+    if plan["axes"]:
+        return "let the sizes move", Edit("check", "free-sizes", plan), "safe"
+    edit = Edit("check", "rewrite-constants", {"rewrites": plan["rewrites"]})
+    return "compute the baked sizes from the inputs", edit, "safe"
+
+
 _kept: list[tempfile.TemporaryDirectory[str]] = []
 
 
@@ -92,4 +100,18 @@ def example_file(text: str, name: str = "model.onnx") -> Path:
 
     path = example_folder() / name
     path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    return path
+
+
+def example_file_with_data() -> Path:
+    """Write a model whose one weight is kept in a file beside it, `model.onnx.data`, and return the model's path."""
+    import onnx
+
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (float[N, 2] x) => (float[N, 2] y) <float[2] w = {1, 2}> { y = Add (x, w) }'
+    )
+    weight = model.graph.initializer[0]  # only raw data can be kept elsewhere, which the parser does not write
+    weight.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(weight), weight.name))
+    path = example_folder() / "model.onnx"
+    onnx.save_model(model, str(path), save_as_external_data=True, location="model.onnx.data", size_threshold=0)
     return path

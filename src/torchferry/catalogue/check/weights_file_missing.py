@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from torchferry.catalogue.finding_rule import FindingRule, example_folder, listed
+from torchferry.catalogue.finding_rule import FindingRule, example_file_with_data, listed
 from torchferry.records import Finding, Job
 
 
@@ -32,22 +30,10 @@ class WeightsFileMissing(FindingRule):
 
 
 def bad() -> Job:
-    path = _saved()
+    path = example_file_with_data()
     path.with_name("model.onnx.data").unlink()
     return Job(onnx=path)
 
 
-def _saved() -> Path:
-    import onnx
-
-    model = onnx.parser.parse_model(
-        '<ir_version: 8, opset_import: ["": 18]> g (float[N, 2] x) => (float[N, 2] y) <float[2] w = {1, 2}> { y = Add (x, w) }'
-    )
-    model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(model.graph.initializer[0]), "w"))
-    path = example_folder() / "model.onnx"
-    onnx.save_model(model, str(path), save_as_external_data=True, location="model.onnx.data", size_threshold=0)
-    return path
-
-
 def good() -> Job:
-    return Job(onnx=_saved())
+    return Job(onnx=example_file_with_data())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file, listed
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file, listed, offer_of_moving_sizes
+from torchferry.records import Case, Finding, Job
 
 
 class FixedSizeFedAnother(FindingRule):
@@ -39,16 +39,8 @@ class FixedSizeFedAnother(FindingRule):
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
         plan = finding.facts.get("plan")
-        if plan is None:
-            return
-        if plan["axes"]:
-            yield "let the sizes move", Edit("check", "free-sizes", plan), "safe"
-        else:
-            yield (
-                "compute the baked sizes from the inputs",
-                Edit("check", "rewrite-constants", {"rewrites": plan["rewrites"]}),
-                "safe",
-            )
+        if plan is not None:
+            yield offer_of_moving_sizes(plan)
 
 
 def bad() -> Job:

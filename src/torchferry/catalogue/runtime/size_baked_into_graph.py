@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file, listed, shapes
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file, listed, offer_of_moving_sizes, shapes
+from torchferry.records import Case, Finding, Job
 
 
 class SizeBakedIntoGraph(FindingRule):
@@ -42,16 +42,8 @@ class SizeBakedIntoGraph(FindingRule):
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
         plan = finding.facts.get("plan")
-        if plan is None or finding.facts.get("hidden"):  # what the file gives now cannot be held against the mended one
-            return
-        if plan["axes"]:
-            yield "let the sizes move", Edit("check", "free-sizes", plan), "safe"
-        else:
-            yield (
-                "compute the baked sizes from the inputs",
-                Edit("check", "rewrite-constants", {"rewrites": plan["rewrites"]}),
-                "safe",
-            )
+        if plan is not None and not finding.facts.get("hidden"):  # what a wrong file gives proves nothing of a mended one
+            yield offer_of_moving_sizes(plan)
 
 
 def bad() -> Job:
