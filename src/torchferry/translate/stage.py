@@ -10,7 +10,7 @@ import onnx_ir as ir
 import torch
 
 from torchferry import release_kernels, releases
-from torchferry.records import Bound, Case, Fault, Finding, Job, Step, Translated
+from torchferry.records import Bound, Case, Fault, Finding, Job, Signature, Step, Translated
 from torchferry.translate import exporter, names, ops, register, source
 from torchferry.translate.generality import lost
 from torchferry.translate.given import given
@@ -19,6 +19,7 @@ from torchferry.translate.opset import fit
 from torchferry.translate.optimise import inline, optimise
 from torchferry.translate.passes import apply
 from torchferry.translate.passes.kernels import widen
+from torchferry.translate.passes.rounds import let_scans_be_empty
 from torchferry.translate.prepare import prepare, untranslatable
 from torchferry.translate.provenance import provenance
 from torchferry.translate.save import save
@@ -61,6 +62,7 @@ def _finish(job: Job, bound: Bound, program: Any, model: ir.Model) -> Step:
     else:
         optimise(model)
     target = releases.parse(job.target)
+    let_scans_be_empty(model, _never_zero(program, bound.signature))
     widen(model, release_kernels.kernels(target.minor or max(release_kernels.limits())))
     settings = apply(model, job.edits_for("translate"))
     if needed := register.libraries(model.opset_imports):
@@ -84,6 +86,12 @@ def _finish(job: Job, bound: Bound, program: Any, model: ir.Model) -> Step:
         settings=settings,
     )
     return Step("translate", value=value, findings=tuple(lost(path, program, bound, value.provenance)))
+
+
+def _never_zero(program: Any, signature: Signature) -> set[str]:
+    """Return those of torch's symbols that stand for a size which is declared as 1 or more."""
+    least = {dim.name: dim.low for dim in signature.dims}
+    return {symbol for symbol, name in names.dim_names(program, signature).items() if least.get(name, 0) >= 1}
 
 
 def _missing(nodes: list[Any], prefix: str) -> Step:

@@ -1,8 +1,9 @@
-"""Operators on lists of tensors, element by element."""
+"""Operators on lists of tensors, element by element, and those that give one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -27,8 +28,17 @@ def _at_least(axes: int) -> Callable[[Tensor], Tensor]:
     return function
 
 
+def split_with_sizes(self: Tensor, split_sizes: Sequence[int], dim: int = 0) -> Any:
+    """Return the parts as slices where a size moves: torch.onnx makes a sequence, typed as a tensor, which does not load."""
+    if all(isinstance(size, int) for size in split_sizes):
+        return NotImplemented
+    ends = accumulate(split_sizes)
+    return [aten.slice(self, dim, end - size, end) for size, end in zip(split_sizes, ends, strict=True)]
+
+
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.atleast_1d.Sequence: each(_at_least(1)),
     aten.atleast_2d.Sequence: each(_at_least(2)),
     aten.atleast_3d.Sequence: each(_at_least(3)),
+    aten.split_with_sizes.default: split_with_sizes,
 }
