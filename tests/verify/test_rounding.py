@@ -10,7 +10,7 @@ from crossing import crossed, errors, stock, verdict
 from torch import nn
 
 from torchferry.records import Tolerance, Trial, Verified
-from torchferry.verify.oracle import ill_conditioned
+from torchferry.verify.conditioning import ill_conditioned
 
 NEAR = 1.0 + 2.0**-23  # the next number after one
 
@@ -151,3 +151,21 @@ def test_a_bounded_function_may_be_a_unit_of_its_range_off_and_no_more() -> None
     near = torch.full((2, 4), 1.0)
     pair = [[Gate(shut)(near)[0].detach().numpy()] for shut in (False, True)]
     assert not ill_conditioned(Gate(False), (near,), *pair, exact=False, rounds=False)
+
+
+class Deviation(nn.Module):
+    """The deviation of numbers that are all the same: the root of what rounding leaves of a difference."""
+
+    def forward(self, x):
+        share = torch.softmax(torch.zeros_like(x), 1)
+        mean = (share * x).sum(1)
+        return (((share * x**2).sum(1) - mean**2).clamp(min=1e-9).sqrt(),)
+
+
+def test_what_rounding_moves_in_one_direction_alone_is_still_seen_to_be_rounding() -> None:
+    module, args = Deviation(), (torch.full((64, 51), 0.7),)
+    want = module(*args)[0].numpy()
+    file = np.full_like(want, np.sqrt(4e-8))  # 4e-8: half a unit in the last place of 0.49
+    assert ill_conditioned(module, args, [want], [file], exact=False, rounds=False)
+    assert not ill_conditioned(module, args, [want], [file * 100], exact=False, rounds=False)
+    assert not ill_conditioned(module, args, [want], [np.where(np.arange(64) == 9, 0.5, file)], exact=False, rounds=False)

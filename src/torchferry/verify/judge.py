@@ -12,12 +12,12 @@ import numpy as np
 from torchferry.records import Difference, Fault, Outcome, Tolerance, Trial
 from torchferry.verify.arrays import Array, array, is_float, wide
 from torchferry.verify.compare import compare, wrong
+from torchferry.verify.conditioning import ill_conditioned
 from torchferry.verify.coupled import Links
 from torchferry.verify.garbage import tokens, with_garbage
 from torchferry.verify.masks import empty_rows, length_name, under_padding
 from torchferry.verify.memory import little_memory
 from torchferry.verify.nature import Nature
-from torchferry.verify.oracle import ill_conditioned
 from torchferry.verify.sides import Call, Sides
 from torchferry.verify.tape import record
 from torchferry.verify.tiebreak import LowestFirst
