@@ -50,7 +50,7 @@ zoo: $(READY) ## convert small models of many architectures and write docs/archi
 fuzz: $(READY) ## check thousands of broken files
 	$(BIN)/python benchmarks/fuzz.py
 
-compat: $(READY) ## run our files in real old onnxruntime releases
+compat: $(READY) ## run our files in real old onnxruntime releases, and in optimum
 	$(BIN)/python -m pytest -m compat
 
 tables: $(READY) ## ask the wheels of every onnxruntime release what it implements, and write the table anew

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -28,6 +29,7 @@ class Answer:
 
 
 Answers = Mapping[tuple[str, str], Answer]
+_INSTALLED = re.compile(r"[^\s(`]*site-packages/")  # where packages happen to be on the machine that measured
 
 
 def page(answers: Answers, everything: Sequence[str], versions: Sequence[str], seconds: Mapping[str, int]) -> str:
@@ -96,5 +98,5 @@ def _words(answers: Answers, names: Sequence[str]) -> list[str]:
     for name in names:
         ours = answers[name, "ours"]
         told = [*ours.given_up, *([ours.words] if ours.words else []), *ours.fixed]
-        lines += [f"- **{name}**: {' '.join(text.split())}" for text in told]
+        lines += [f"- **{name}**: {_INSTALLED.sub('', ' '.join(text.split()))}" for text in told]
     return lines

@@ -1,13 +1,16 @@
 """CPU seconds a token: a GPT-2 of real size with random weights, on torchferry's export and on its peers, in one run.
 
-    python benchmarks/generate.py --work /tmp/generate [--threads 1] [--rounds 5] [--peers PYTHON]
+    python benchmarks/generate.py --work /tmp/generate [--threads 1,2] [--rounds 5] [--peers PYTHON] [--mobius PYTHON]
 
 The engines take turns, so that a machine shared with others slows all of them alike; read the ratios, not the times.
 Ratios are of CPU time, of all threads together: where other work shares the cores, time on the clock says little. The last
 column is the clock's, the best of all rounds: with two threads on a quiet machine, that is the one to read.
-`--peers` names a Python with optimum-onnx and ctranslate2 (transformers < 4.58), `--mobius` one with mobius-onnx; without
-them these are left out. onnxruntime-genai's builder refuses GPT-2, so it is not among them.
-Each engine lives in a process of its own, which this file is run in again with `--serve`.
+`--peers` names a Python with optimum-onnx and ctranslate2 (transformers < 4.58), `--mobius` one with mobius-onnx:
+
+    python -m venv peers && peers/bin/pip install 'transformers==4.57.*' torch optimum-onnx onnxruntime ctranslate2
+
+An engine that is missing is named, and the others are measured. onnxruntime-genai's builder refuses GPT-2, so it is not among
+them. Each engine lives in a process of its own, which this file is run in again with `--serve`.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ def main() -> None:
     """Prepare what is missing, measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--work", type=Path, required=True, help="a directory for the models; reused when it is there")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", default="1,2", help="how many; several, with commas, one after the other")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--peers", help="a Python with optimum-onnx and ctranslate2")
     parser.add_argument("--mobius", help="a Python with mobius-onnx")
@@ -40,18 +43,23 @@ def main() -> None:
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.serve:
-        serve(asked.serve, asked.work, asked.threads)
+        serve(asked.serve, asked.work, int(asked.threads))
         return
     prepare(asked.work, asked.layers)
-    names = [(name, sys.executable) for name in OURS]
-    names += [(name, python) for group, python in ((PEERS, asked.peers), (MOBIUS, asked.mobius)) for name in group if python]
-    engines = {name: Engine(name, python, asked.work, asked.threads) for name, python in names}
-    for name in [name for name, engine in engines.items() if not engine.ready]:
-        print(f"{name} is left out: {engines.pop(name).why}", file=sys.stderr)
-    for _ in range(asked.rounds):
+    pythons = {**dict.fromkeys(OURS, sys.executable), **dict.fromkeys(PEERS, asked.peers), **dict.fromkeys(MOBIUS, asked.mobius)}
+    for threads in map(int, asked.threads.split(",")):
+        engines = {name: Engine(name, python, asked.work, threads) for name, python in pythons.items() if python}
+        for name in [name for name, engine in engines.items() if not engine.ready]:
+            print(f"{name} is left out: {engines.pop(name).why}", file=sys.stderr)
+        for _ in range(asked.rounds):
+            for engine in engines.values():
+                engine.measure()
+        table(engines, threads)
         for engine in engines.values():
-            engine.measure()
-    table(engines, asked.threads)
+            engine.end()
+    for name in (name for name, python in pythons.items() if not python):
+        print(f"{name} is left out: no Python was named that has it (see --help)")
+    accuracy(asked.work)
 
 
 def prepare(work: Path, layers: int) -> None:
@@ -97,6 +105,10 @@ class Engine:
         self.token.append((many - first) / NEW)
         self.clock.append((ended - begun) / NEW)
 
+    def end(self) -> None:
+        """Let the process go."""
+        self.process.communicate()
+
     def _ask(self, new: int) -> tuple[float, float]:
         assert self.process.stdin is not None
         self.process.stdin.write(f"{new}\n")
@@ -124,6 +136,24 @@ def table(engines: dict[str, Engine], threads: int) -> None:
         ]
         token, prompt = (1000 * statistics.median(v) for v in (engine.token, engine.prefill))
         print(f"{name:<20}{token:>12.1f}{ratios[0]:>8.2f}x{prompt:>12.0f}{ratios[1]:>8.2f}x{1000 * min(engine.clock):>14.1f}")
+
+
+def accuracy(work: Path) -> None:
+    """Print what fewer bits change: the likeliest token and the logits, over texts that the exact model wrote."""
+    import torch
+    import transformers
+
+    from torchferry.runtime.generation import CausalLM
+    from torchferry.runtime.quantise import cost
+
+    exact = transformers.GPT2LMHeadModel.from_pretrained(work / "torch").eval()
+    starts = torch.tensor(_prompt()).view(4, -1)
+    texts = [
+        exact.generate(input_ids=ids[None], attention_mask=torch.ones_like(ids[None]), max_new_tokens=24, do_sample=False)
+        for ids in starts
+    ]
+    for name in OURS[2:]:
+        print(cost(exact, CausalLM.from_pretrained(work / name), texts, name))
 
 
 def serve(name: str, work: Path, threads: int) -> None:

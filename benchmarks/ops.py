@@ -37,10 +37,11 @@ import torchferry
 from torchferry.capture import capture
 from torchferry.records import Bound, Case, Fault, Job, Signature, Step, TensorSpec
 from torchferry.translate import translate
+from torchferry.verify.arrays import arrays
 from torchferry.worker import Worker
 
 SECONDS = 60  # for one sample
-SAMPLES = {"float32": 3, "float64": 1, "float16": 1, "int64": 1, "bool": 1, "complex64": 1}  # of each entry
+SAMPLES = {"float32": 3, "int64": 1, "bool": 1, "float64": 1, "float16": 1, "bfloat16": 1, "complex64": 1}  # of each entry
 ALLOWED = {
     "float16": (5e-3, 5e-3),
     "bfloat16": (2e-2, 2e-2),
@@ -98,7 +99,7 @@ def compare(path: Path, call: Call, wanted: tuple[torch.Tensor, ...], worker: Wo
     key = worker.open(path)
     if isinstance(key, Fault):
         return key.text
-    got = worker.run(key, dict(zip(names, map(_array, call.tensors), strict=False)))
+    got = worker.run(key, dict(zip(names, arrays(call.tensors), strict=False)))
     worker.close(key)
     if isinstance(got, Fault):
         return got.text
@@ -120,10 +121,6 @@ def _tensor(array: np.ndarray) -> torch.Tensor:
 def _real(tensor: torch.Tensor) -> torch.Tensor:
     tensor = tensor.detach().resolve_conj().resolve_neg()
     return torch.view_as_real(tensor.contiguous()) if tensor.is_complex() else tensor
-
-
-def _array(tensor: torch.Tensor) -> np.ndarray:
-    return _real(tensor).numpy()
 
 
 def sweep(todo: Iterator[tuple[str, str, str, list[Call]]], worker: Worker) -> Iterator[Answer]:

@@ -16,7 +16,7 @@ def blocks(path: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.S)
 
 
-@pytest.mark.parametrize("name", ["docs/tutorial.md", "docs/sizes.md", "docs/verification.md", "README.md"])
+@pytest.mark.parametrize("name", ["docs/tutorial.md", "docs/sizes.md", "docs/verification.md", "docs/generation.md", "README.md"])
 def test_the_python_blocks_run_in_order(name: str, tmp_path: Path) -> None:
     # the blocks go into files of their own, as source repairs need source; line numbers count within a block
     script = "import linecache\nspace = {'__name__': 'document'}\n"

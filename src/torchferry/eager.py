@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from torchferry.deadline import TookTooLong, time_limit
+from torchferry.plain_scan import plain_scan
 
 # Up to here a whole copy is made for safety; a larger model shares its parameters with the copy, as memory would double.
 WHOLE_COPY_BYTES = 256 * 2**20
@@ -138,7 +139,7 @@ def plainly() -> Iterator[None]:
 
     Compiled anew for every size, they would be slow, and fail for reasons that are dynamo's and not the model's.
     """
-    with torch.compiler.set_stance("force_eager"):
+    with torch.compiler.set_stance("force_eager"), plain_scan():
         yield
 
 

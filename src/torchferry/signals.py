@@ -26,8 +26,7 @@ def istft(
     frames, norm = batch.transpose(1, 2), "ortho" if normalized else "backward"
     if return_complex:
         return NotImplemented
-    half = onesided if onesided is not None else not isinstance(batch.shape[1], int) or batch.shape[1] != n_fft
-    signal = torch.fft.irfft(frames, n_fft, norm=norm) if half else torch.fft.ifft(frames, norm=norm).real
+    signal = torch.fft.irfft(frames, n_fft, norm=norm)  # which reads one half of a whole spectrum, as torch does
     shaped = window_of(window, win_length, n_fft, signal.dtype)
     shaped = torch.ones(n_fft, dtype=signal.dtype) if shaped is None else shaped
     added = _overlapped(signal * shaped, n_fft, hop)

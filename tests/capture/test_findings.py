@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import linecache
 import random
+from pathlib import Path
 
+import pytest
 import torch
 from bound import bound, captured
 from torch import nn
@@ -88,3 +91,16 @@ def test_the_script_that_calls_torchferry_is_no_part_of_the_model() -> None:
         place = locate(Fault("RuntimeError", "", frames))
         assert place is not None
         assert place.line == line
+
+
+def test_a_guard_of_a_library_s_model_is_told_at_the_library_s_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = tmp_path / "site-packages"
+    library.mkdir()
+    (library / "a_library.py").write_text(
+        "import torch\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x[:1] if x.shape[1] > 8 else x\n"
+    )
+    monkeypatch.syspath_prepend(str(library))
+    step = captured(bound(importlib.import_module("a_library").Net(), (torch.rand(2, 12),), {0: {1: "length"}}))
+    found = next(f.location for f in step.findings if f.kind == "guard-narrows")
+    assert found is not None
+    assert (str(found.file), found.line) == (str(library / "a_library.py"), 4)

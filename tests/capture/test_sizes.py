@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import linecache
 import math
 
 import numpy as np
 import pytest
 import torch
-from bound import agrees, bound, captured
+from bound import agrees, bound, captured, healed
 from torch import nn
+from torch.nn.utils.rnn import pad_sequence
 
 from torchferry.guards import holds, symbols, words
 from torchferry.records import Edit
@@ -30,6 +32,13 @@ class Positions(nn.Module):
         return x + torch.linspace(0, 1, x.shape[1])
 
 
+class Chunks(nn.Module):
+    def forward(self, x):
+        n = x.shape[1]
+        whole = torch.div(n, 4, rounding_mode="trunc") + torch.div(-n, 4, rounding_mode="trunc") + torch.floor_divide(n, 4)
+        return x[:, : 4 * whole].view(x.shape[0], whole, 4).amax(2)
+
+
 class Scaled(nn.Module):
     def forward(self, x):
         return nn.functional.interpolate(x, scale_factor=(x.shape[2] + 0.1) / 4, mode="bicubic", align_corners=False)
@@ -40,6 +49,13 @@ class LongOrShort(nn.Module):
         if x.shape[1] > 8:
             return x.mean(1)
         return x.amax(1)
+
+
+class ShortMiddleLong(nn.Module):
+    def forward(self, x):
+        if x.shape[1] > 8:
+            return x.amax(1)
+        return x.mean(1) if x.shape[1] > 4 else x.sum(1) * 2
 
 
 class Modulo(nn.Module):
@@ -77,7 +93,7 @@ class Windows(nn.Module):
 BOTH = {0: {0: "batch", 1: "length"}}
 
 
-@pytest.mark.parametrize("model", [Arithmetic(), Positions()])
+@pytest.mark.parametrize("model", [Arithmetic(), Positions(), Chunks()])
 def test_arithmetic_on_a_moving_size_is_right_at_other_sizes(model: nn.Module) -> None:
     step = captured(bound(model, (torch.rand(2, 9),), BOTH))
     assert agrees(step, model, (torch.rand(2, 9),), (torch.rand(3, 14),), (torch.rand(1, 4),))
@@ -115,6 +131,13 @@ def test_pieces_are_captured_on_both_sides_of_a_guard_and_joined() -> None:
     assert agrees(step, model, *[(torch.rand(2, n),) for n in (3, 4, 8, 9)])
 
 
+def test_more_than_two_pieces_are_joined() -> None:
+    model = ShortMiddleLong()
+    what = bound(model, (torch.rand(2, 12),), {0: {0: "batch", 1: "length"}})
+    step = captured(what, Edit("capture", "piecewise", {"guard": "length > 8"}))
+    assert agrees(step, model, *[(torch.rand(2, n),) for n in (1, 4, 5, 8, 9, 20)])
+
+
 def test_one_piece_is_enough_where_it_is_right_on_both_sides() -> None:
     model = Padded()
     what = bound(model, (torch.rand(2, 8, 3),), {0: {0: "batch", 1: "length", 2: "width"}})
@@ -145,3 +168,42 @@ def test_conditions_can_be_read_told_and_tested() -> None:
     assert words("Eq(Mod(h, 4), 0)") == "h % 4 == 0"
     assert holds("Eq(floor(n / 4), 2)", {"n": 9}) is True
     assert holds("n > 8", {"m": 9}) is None
+
+
+class Builtins(nn.Module):
+    """Python's own functions on tensors: they compare, and go over the first axis."""
+
+    def forward(self, x):
+        return sum(x) / len(x), max(x.mean(), 0.5), min(x[0, 0], x[0, 1], 0.1)
+
+
+def test_builtins_on_tensors_pick_as_python_does() -> None:
+    calls = [(torch.rand(3, 2),), (-torch.rand(5, 2),), (torch.full((1, 2), float("nan")),)]
+    program = captured(bound(Builtins(), calls[0], {0: {0: "batch"}})).value.program.module(check_guards=False)
+    for call in calls:
+        for wanted, given in zip(Builtins()(*call), program(*call), strict=True):
+            torch.testing.assert_close(given, torch.as_tensor(wanted), equal_nan=True)
+
+
+class Logarithms(nn.Module):
+    """Numbers that numpy made of a size are rounded, turned into whole numbers and used as a size again."""
+
+    def forward(self, x):
+        n = int(2 * np.ceil(np.log(x.shape[1])).astype("int").item())
+        n = n if n < x.shape[1] else x.shape[1]
+        return x[:, :n]
+
+
+def test_numpy_goes_on_with_what_it_made_of_a_size() -> None:
+    step = healed(bound(Logarithms(), (torch.rand(2, 12),), {0: {0: "batch", 1: "length"}}))
+    assert agrees(step, Logarithms(), (torch.rand(1, 30),), (torch.rand(3, 5),))
+
+
+class PaddedTogether(nn.Module):
+    def forward(self, a, b):
+        return pad_sequence([a, b], batch_first=True), copy.deepcopy(a) + 1
+
+
+def test_sequences_are_padded_to_the_longest_whichever_that_is() -> None:
+    step = healed(bound(PaddedTogether(), (torch.rand(3, 2), torch.rand(5, 2)), {0: {0: "one"}, 1: {0: "other"}}))
+    assert agrees(step, PaddedTogether(), (torch.rand(3, 2), torch.rand(5, 2)), (torch.rand(6, 2), torch.rand(2, 2)))

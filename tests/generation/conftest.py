@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small import small_model, small_tokenizer
+from small import small_model
 
+from torchferry.demo_dialogue import tokenizer as small_tokenizer
 from torchferry.tasks import export_directory
 
 

@@ -1,4 +1,4 @@
-"""A small DialoGPT-shaped model, and a tokenizer like GPT-2's that is trained in a second."""
+"""A small DialoGPT-shaped model whose every token depends on all before it; its tokenizer is the demo's."""
 
 from __future__ import annotations
 
@@ -8,23 +8,7 @@ from typing import Any
 import torch
 import transformers
 
-EOS = "<|endoftext|>"
-TEXT = "hello there, how are you today? the cat sat on the mat and the dog sat on the cat. i am fine, thank you!"
 POSITIONS = 48
-
-
-def small_tokenizer() -> Any:
-    """Return a byte-level BPE tokenizer like GPT-2's: no pad token, padding on the right, token_type_ids given."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-
-    bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bpe.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=320, special_tokens=[EOS], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
-    )
-    bpe.train_from_iterator([TEXT], trainer)
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token=EOS, bos_token=EOS, padding_side="right")
 
 
 def small_model(vocabulary: int, **changes: Any) -> Any:
@@ -34,7 +18,7 @@ def small_model(vocabulary: int, **changes: Any) -> Any:
         tie_word_embeddings=False, **changes,
     )  # fmt: skip
     model = transformers.GPT2LMHeadModel(config).eval()
-    random = torch.Generator().manual_seed(3)
+    random = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() == 2:

@@ -37,6 +37,17 @@ def test_all_that_a_reader_needs_is_there(exported: Path, model: Any) -> None:
     assert json.loads((exported / "torchferry.json").read_text())["longest"] == model.config.n_positions
 
 
+def test_attention_is_one_node_where_the_target_has_it(exported: Path) -> None:
+    assert sum(n.op_type == "Attention" for n in onnx.load(exported / "model.onnx").graph.node) == 2
+    assert "whole-attention" in [e.name for e in directory._fewer_nodes({"opset_version": 23})]
+    for older in ({"opset_version": 18}, {"target": "onnxruntime==1.17"}, {"target": "opset 20"}):
+        assert "whole-attention" not in [e.name for e in directory._fewer_nodes(older)]
+
+
+def test_the_report_says_how_to_generate(result: Any, exported: Path) -> None:
+    assert f'torchferry generate {exported} "Hello"' in str(result)
+
+
 def test_the_graph_has_the_names_and_axes_of_the_conventions(exported: Path) -> None:
     graph = onnx.load(exported / "model.onnx").graph
     named = {i.name: [d.dim_param or d.dim_value for d in i.type.tensor_type.shape.dim] for i in graph.input}

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 import torch
-from small import EOS, small_tokenizer
 
+from torchferry.demo_dialogue import END
+from torchferry.demo_dialogue import tokenizer as small_tokenizer
 from torchferry.errors import FeedError, UsageError
 from torchferry.runtime import tokens
 
@@ -16,7 +17,7 @@ from torchferry.runtime import tokens
 def test_a_missing_pad_token_is_set_and_said() -> None:
     tokenizer = small_tokenizer()
     said = tokens.ready(tokenizer)
-    assert tokenizer.pad_token == EOS
+    assert tokenizer.pad_token == END
     assert tokenizer.padding_side == "left"
     assert any("no pad token" in words for words in said)
     assert any("on the left" in words for words in said)
@@ -34,7 +35,7 @@ def test_the_exported_tokenizer_is_ready(exported: Path) -> None:
     import transformers
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(exported)
-    batch = tokenizer(["hello there, how are you", "cat"], padding=True, return_tensors="pt")
+    batch = tokenizer(["hello there, how are you?", "how"], padding=True, return_tensors="pt")
     assert set(batch) == {"input_ids", "attention_mask"}
     assert batch["attention_mask"][1, 0] == 0
     assert batch["attention_mask"][1, -1] == 1

@@ -94,11 +94,19 @@ def test_a_number_that_varies_between_examples_becomes_an_input() -> None:
     ],
     ids=["axes", "dtype", "text", "none"],
 )
-def test_an_example_that_the_file_cannot_take_is_a_finding(first: Any, second: Any, argument: str) -> None:
+def test_an_example_that_the_file_cannot_take_ends_the_work_before_sizes_are_tried(
+    first: Any, second: Any, argument: str
+) -> None:
+    calls = []
+
     def model(x: torch.Tensor, mode: str = "sum", extra: Any = None) -> torch.Tensor:
+        calls.append(x)
         return x.relu()
 
-    (finding,) = [f for f in step(Job(model, first, examples=((second, {}),))).findings if f.kind == "example-does-not-fit"]
+    answer = bind(Case(Job(model, first, examples=((second, {}),))))
+    assert answer.fault is not None
+    assert len(calls) == 1
+    (finding,) = [f for f in answer.findings if f.kind == "example-does-not-fit"]
     assert finding.facts["argument"] == argument
     assert finding.facts["example"] == 2
 
@@ -106,7 +114,7 @@ def test_an_example_that_the_file_cannot_take_is_a_finding(first: Any, second: A
 def test_an_example_whose_meaning_changes_when_widened_is_a_finding() -> None:
     wraps = Job(lambda x: x * 100, (torch.tensor([1, 2]),), examples=(((torch.tensor([1, 2], dtype=torch.int8),), {}),))
     same = Job(lambda i: X[i], (torch.tensor([1, 2]),), examples=(((torch.tensor([1, 0], dtype=torch.int32),), {}),))
-    assert [f.kind for f in step(wraps).findings] == ["example-does-not-fit"]
+    assert [f.kind for f in bind(Case(wraps)).findings] == ["example-does-not-fit"]
     assert [f.kind for f in step(same).findings] == []
 
 

@@ -96,7 +96,7 @@ def masked(x: torch.Tensor, mask: torch.Tensor | None = None, mode: str = "sum")
     ("one", "two", "words"),
     [
         ((X,), (X, X), "`mask` is not an input of the file, whose example went without it; the file takes x"),
-        ((X, X), (X, None), "`mask` must be a tensor of float32 [batch_size, length]; got None"),
+        ((X, X), (X, None), "`mask` must be a tensor of float32 [2, 6]; got None"),
         ((X, None, "sum"), (X, None, "mean"), "`mode='sum'` is fixed in the file; got 'mean'"),
     ],
     ids=["tensor for nothing", "nothing for a tensor", "text"],

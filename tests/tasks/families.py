@@ -89,9 +89,9 @@ def decoder(family: str, **changes: Any) -> Any:
     return drawn(transformers.AutoModelForCausalLM.from_config(config))
 
 
-def encoder_decoder(family: str) -> Any:
+def encoder_decoder(family: str, **changes: Any) -> Any:
     """Return a small encoder-decoder of a family, in eval mode."""
-    config = transformers.AutoConfig.for_model(family, **{**SMALL, **ENCODER_DECODERS[family]})
+    config = transformers.AutoConfig.for_model(family, **{**SMALL, **ENCODER_DECODERS[family], **changes})
     kind = transformers.AutoModelForSpeechSeq2Seq if family == "whisper" else transformers.AutoModelForSeq2SeqLM
     return drawn(kind.from_config(config))
 

@@ -17,6 +17,7 @@ import torchferry
 from torchferry.demo_dialogue import tokenizer
 from torchferry.errors import UsageError
 from torchferry.generation import CausalLM
+from torchferry.tasks import export_directory
 
 PADDED = {
     "input_ids": torch.tensor([[0, 0, 9, 8], [5, 6, 7, 8]]),
@@ -82,3 +83,14 @@ def test_a_directory_from_the_command_line_generates_and_chats(tmp_path: Path) -
     asked = torch.tensor([[*words("hello there")["input_ids"], end]])
     answer = model.generate(asked, attention_mask=torch.ones_like(asked), max_new_tokens=60, do_sample=False, pad_token_id=end)
     assert first.strip() == words.decode(answer[0, asked.shape[1] :], skip_special_tokens=True).strip()
+
+
+@pytest.mark.slow
+def test_an_encoder_decoder_answers_from_the_command_line(tmp_path: Path) -> None:
+    words = tokenizer()
+    model = families.encoder_decoder("bart", vocab_size=len(words))
+    export_directory(model, tmp_path / "out", tokenizer=words)
+    written = json.loads(command("generate", str(tmp_path / "out"), "hello there", "--max-new-tokens", "9", "--format", "json"))
+    ids = torch.tensor([words("hello there")["input_ids"]])
+    wanted = model.generate(input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=9, do_sample=False)
+    assert written["tokens"] == wanted[0, 1:].tolist()

@@ -103,11 +103,51 @@ def diagonalised(a: torch.Tensor) -> Args:
     return (vectors * values.unsqueeze(-2)) @ vectors.mT, values
 
 
+def complex_of(x: torch.Tensor) -> torch.Tensor:
+    return torch.complex(x, x.flip(-1) * 0.5 + 0.25)
+
+
+def hermitian(a: torch.Tensor) -> torch.Tensor:
+    """A definite matrix that is not real."""
+    turned = a.tril(-1) * 0.3
+    return torch.complex(a, turned - turned.mT)
+
+
+def complex_factors(a: torch.Tensor) -> Args:
+    h, plain = hermitian(a), complex_of(a)
+    values, vectors = L.eigh(h)
+    whole = (vectors * values.unsqueeze(-2)) @ vectors.mH
+    given = L.cholesky(h), L.lu_solve(*L.lu_factor(plain), h, adjoint=True), *L.qr(plain), whole
+    return *(torch.view_as_real(m) for m in given), values, L.svdvals(plain)
+
+
+def complex_movements(x: torch.Tensor) -> Args:
+    z = complex_of(x)
+    places = torch.zeros_like(x, dtype=torch.int64)
+    first = torch.stack(z.movedim(-1, 0)[:1].unbind(0))
+    moved = (
+        z.scatter(0, places, z + 1),
+        z.masked_select(x > 0),
+        z.new_full((2,), 1 + 2j),
+        first,
+        z.index_fill(0, places[:1, 0], 3j),
+    )
+    made = torch.zeros(x.shape[0], dtype=z.dtype), torch.ones(2, dtype=z.dtype) * 1j, torch.full_like(z, 2 - 1j)
+    return tuple(torch.view_as_real(m.resolve_conj()) for m in (*moved, *made))
+
+
+def complex_values(x: torch.Tensor) -> Args:
+    z = complex_of(x)
+    given = torch.sigmoid(z), z.logsumexp(-1), z.log2(), torch.sinc(z), z.sgn(), z.mean(-1)
+    return *(torch.view_as_real(m.resolve_conj()) for m in given), z.var(-1), z.std(0, correction=0), z.isfinite()
+
+
 def images(*inner: int) -> Callable[[int, int, torch.dtype], Args]:
     return lambda b, n, dtype: (numbers(b, 2, n + 1, *inner, dtype=dtype),)
 
 
 IMAGES = ({0: "b", 2: "h"},)
+FACTORS = Row(complex_factors, definite, (SQUARE,), sizes=SIZES)
 TABLE: dict[str, Row] = {
     "cumprod": Row(lambda x: (x.cumprod(0), x.cumprod(-1)), plane, dtypes="fdhlib"),
     "cummax": Row(lambda x: (*x.cummax(0), *x.cummax(-1)), with_nan, dtypes="fdhlib"),
@@ -219,6 +259,8 @@ TABLE: dict[str, Row] = {
     "eigh": Row(lambda a: (*diagonalised(a), L.eigvalsh(a)), definite, (SQUARE,), sizes=SIZES),
     "pinv": Row(lambda a: (L.pinv(a), a.pinverse()), tall, TALL, sizes=SIZES),
     "det": Row(lambda a: (L.det(a), *L.slogdet(a), a.logdet()), definite, (SQUARE,), sizes=SIZES),
+    "complex movements": Row(complex_movements, plane, sizes=SIZES),
+    "complex values": Row(complex_values, plane, ({0: "b"},), sizes=((2, 5), (3, 5))),
     "matrix_exp": Row(lambda a: torch.matrix_exp(a / 9), definite, (SQUARE,), sizes=SIZES),
     "lstsq": Row(lambda a: L.lstsq(a, a[..., :1]).solution, tall, TALL, sizes=SIZES),
     "lgamma": Row(lambda x: (x.lgamma(), x.mvlgamma(1)), positive, dtypes="fdh"),
@@ -232,6 +274,9 @@ TABLE: dict[str, Row] = {
     ),
     "igamma": Row(lambda x: (torch.igamma(x, x.flip(1)), torch.igammac(x, x.flip(1))), positive, dtypes="fd"),
     "zeta": Row(lambda x: (S.zeta(x + 1, x), S.zeta(3.0, x)), positive, dtypes="fd"),
+    "atan2": Row(lambda x, y: (torch.atan2(x, y), torch.atan2(x, y * 0), torch.atan2(x * -0.0, y)), pair, (ROWS, ROWS), "fdl"),
+    "sign": Row(lambda x: (x.sign(), x.sgn()), with_nan, dtypes="fdhli"),
+    "var_mean": Row(lambda x: (*torch.var_mean(x, -1), *torch.std_mean(x, (0, 1), correction=0)), plane, sizes=((2, 5), (3, 9))),
     "xlogy": Row(lambda x: (torch.xlogy(x, x.abs()), S.xlog1py(x, x.abs()), S.entr(x)), plane, dtypes="fdh"),
     "hypot": Row(torch.hypot, pair, (ROWS, ROWS), "fdh"),
     "frexp": Row(torch.frexp, plane, dtypes="fdh"),

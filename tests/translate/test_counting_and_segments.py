@@ -29,6 +29,18 @@ MOVING: dict[str, tuple[Callable[..., Any], tuple[Any, ...], tuple[Any, ...], li
     "runs": (counted(), (RUNS,), (ROWS,), [(r(5, 3).round(),)]),
     "runs of rows": (counted(dim=0), (RUNS,), (ROWS,), [(RUNS.repeat_interleave(2, 0)[:, :3],)]),
     "runs of integers": (counted(), (torch.tensor([3, 3, 1, 1, 1, 2]),), (ROWS,), [(torch.tensor([5]),)]),
+    "counts of numbers": (
+        lambda x, y: torch.bincount(x, minlength=y.size(0)) + 0,
+        (torch.tensor([3, 1, 1, 0]), r(6, 2)),
+        (ROWS, {0: "n"}),
+        [(torch.tensor([7, 2]), r(3, 2)), (torch.tensor([], dtype=torch.int64), r(2, 2)), (torch.tensor([0, 0, 1]), r(9, 2))],
+    ),
+    "sums of weights": (
+        lambda x, w: (torch.bincount(x, w), torch.bincount(x, w.double(), minlength=4), torch.bincount(x, w.long())),
+        (torch.tensor([3, 1, 1, 0], dtype=torch.int32), r(4)),
+        (ROWS, ROWS),
+        [(torch.tensor([1, 6, 6], dtype=torch.int32), r(3))],
+    ),
     "histogram": (lambda x: torch.histogram(x, 4, range=(-1.0, 1.0)), (r(5, 3),), (), [(r(5, 3) * 2,)]),
     "histogram of the data": (lambda x: torch.histogram(x, 4, density=True), (r(5, 3),), (), [(torch.ones(5, 3),)]),
     "histogram of edges": (

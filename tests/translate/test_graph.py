@@ -26,6 +26,16 @@ def test_a_factor_near_one_survives(tmp_path: Path) -> None:
     assert "Mul" in [n.op_type for n in made.model.graph]
 
 
+def test_a_check_that_the_file_cannot_make_is_noted_with_its_line(tmp_path: Path) -> None:
+    def checked(x: torch.Tensor) -> torch.Tensor:
+        torch._assert_async((x > -1).all(), "nothing below -1")
+        return x * 2
+
+    (note,) = translate(case(checked, (torch.ones(3),), tmp_path)).notes
+    assert "`nothing below -1`" in note
+    assert ".py:" in note
+
+
 def test_tied_weights_are_stored_once(tmp_path: Path) -> None:
     class Tied(torch.nn.Module):
         def __init__(self) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from tests.translate.made import run, through_capture
-from tests.translate.operator_table import DTYPES, TABLE, Row
+from tests.translate.operator_table import DTYPES, FACTORS, TABLE, Row
 
 ALLOWED = {torch.float16: 1e-2, torch.float32: 1e-4, torch.float64: 1e-9}
 
@@ -53,3 +53,8 @@ def test_an_operator_agrees_with_eager_in_its_first_dtype(name: str, tmp_path: P
 )
 def test_an_operator_agrees_with_eager_in_its_other_dtypes(name: str, dtype: str, tmp_path: Path) -> None:
     check(TABLE[name], DTYPES[dtype], tmp_path)
+
+
+@pytest.mark.slow
+def test_factors_of_complex_matrices_agree_with_eager(tmp_path: Path) -> None:
+    check(FACTORS, torch.float32, tmp_path)

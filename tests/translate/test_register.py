@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import onnx
+import onnxruntime_extensions
 import pytest
 import torch
 from tests.translate.made import agree, case
 
+import torchferry
 from torchferry import translate as stage
 from torchferry.catalogue.translate.custom_operator_without_translation import skeleton
 from torchferry.errors import UsageError
+from torchferry.report.following import snippet
+from torchferry.report.view import see
 from torchferry.translate.register import forget_op, register_op
 
 NAME = "torchferry_register_tests::bent"
@@ -75,6 +81,38 @@ def test_the_library_of_a_domain_goes_along_to_the_session(tmp_path: Path) -> No
     assert step.value.settings["libraries"] == [str(library)]
     register_op(NAME, domain="com.own")
     assert "libraries" not in stage.translate(case(model, EXAMPLE, tmp_path)).value.settings
+
+
+@torch.library.custom_op("torchferry_register_tests::split_by_sign", mutates_args=())
+def split_by_sign(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return what is below zero and what is above it; onnxruntime-extensions has it as `NegPos`."""
+    return x.clamp(max=0), x.clamp(min=0)
+
+
+@split_by_sign.register_fake
+def _(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.empty_like(x), torch.empty_like(x)
+
+
+class Leaking(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        below, above = torch.ops.torchferry_register_tests.split_by_sign(x)
+        return above + 0.1 * below
+
+
+def test_an_operator_of_a_real_library_is_exported_verified_and_run_as_the_report_says(tmp_path: Path) -> None:
+    library, name = onnxruntime_extensions.get_library_path(), "torchferry_register_tests::split_by_sign"
+    register_op(name, domain="ai.onnx.contrib", op_type="NegPos", library=library)
+    try:
+        result = torchferry.export(Leaking(), EXAMPLE, tmp_path / "leaking.onnx")
+    finally:
+        forget_op(name)
+    assert result.ok, str(result)
+    assert result.trials
+    assert {"ai.onnx.contrib"} < {opset.domain for opset in onnx.load(result.path).opset_import}
+    said: dict[str, Any] = {}
+    exec(snippet(see(result)), said)  # as it stands in the report, in a session of its own
+    assert said["outputs"][0].shape == (2, 2)
 
 
 def test_a_library_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:

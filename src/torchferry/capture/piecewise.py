@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import math
@@ -191,23 +192,26 @@ class _Joined(torch.nn.Module):
 
     def _run(self, *tensors: Any) -> Any:
         sizes = {name: tensors[i].shape[axis] for name, (i, axis) in self.places.items()}
-        return self._choose(0, tensors, sizes)
+        # all of them out here: inside of torch.cond dynamo reads the code, and evaluating text is not for it
+        return self._choose(0, tensors, tuple(_hold(texts, sizes) for texts in self.conditions[:-1]))
 
-    def _choose(self, index: int, tensors: tuple[Any, ...], sizes: dict[str, Any]) -> Any:
-        part = self.parts[index]
-        if index == len(self.parts) - 1:
+    def _choose(self, index: int, tensors: tuple[Any, ...], fits: tuple[Any, ...]) -> Any:
+        part, count = self.parts[index], len(tensors)
+        if not fits:
             return tuple(part(*tensors))
-        fits = torch.tensor(True)
-        for text in self.conditions[index]:
-            fits = torch.logical_and(fits, _evaluated(text, sizes))
 
         def here(*given: Any) -> Any:
-            return tuple(o.clone() for o in part(*given))
+            return tuple(o.clone() for o in part(*given[:count]))
 
         def later(*given: Any) -> Any:
-            return tuple(o.clone() for o in self._choose(index + 1, given, sizes))
+            return tuple(o.clone() for o in self._choose(index + 1, given[:count], given[count:]))
 
-        return torch.cond(fits, here, later, tensors)
+        return torch.cond(fits[0], here, later, (*tensors, *fits[1:]))
+
+
+def _hold(texts: tuple[str, ...], sizes: dict[str, Any]) -> torch.Tensor:
+    """Return whether all conditions hold, as a tensor."""
+    return functools.reduce(torch.logical_and, (_evaluated(text, sizes) for text in texts), torch.tensor(True))
 
 
 def _places(bound: Bound) -> dict[str, tuple[int, int]]:

@@ -42,7 +42,7 @@ def is_model_file(file: str) -> bool:
 
 def locate(fault: Fault) -> Location | None:
     """Return the innermost line of the user's code that a fault speaks of; of a package's code when there is none."""
-    frames = [frame for link in fault.chain() for frame in (*_below_us(link.frames), *frames_in(link.text))]
+    frames = [frame for link in fault.chain() for frame in (*below_us(link.frames), *frames_in(link.text))]
     frame = nearest(frames)
     return Location(file=frame.file, line=frame.line) if frame else None
 
@@ -59,10 +59,10 @@ def nearest(frames: Iterable[Frame]) -> Frame | None:
 
 def frames_in(text: str) -> tuple[Frame, ...]:
     """Return the frames that a message of torch spells out, outermost first."""
-    return _below_us([Frame(file, int(line), function.rstrip(",")) for file, line, function in _IN_MESSAGE.findall(text)])
+    return below_us([Frame(file, int(line), function.rstrip(",")) for file, line, function in _IN_MESSAGE.findall(text)])
 
 
-def _below_us(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+def below_us(frames: Sequence[Frame]) -> tuple[Frame, ...]:
     """Return the frames of a stack that torchferry called: the script that calls torchferry is no part of the model."""
     ours = [n for n, frame in enumerate(frames) if frame.file.startswith(_OURS) and not frame.file.startswith(_EXAMPLES)]
     return tuple(frames[ours[0] + 1 :] if ours else frames)

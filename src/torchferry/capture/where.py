@@ -52,13 +52,13 @@ def pinned_dims(fault: Fault, bound: Bound) -> list[str]:
 def locate(fault: Fault, module: Any, bound: Bound) -> Location | None:
     """Return the user's line that stopped a capture."""
     if pinned(fault):
-        place = _pinning_line(module, bound)
+        place = _pinning_line(module, bound, pinned_dims(fault, bound))
         if place is not None:
             return place
     return source_map.locate(fault)
 
 
-def _pinning_line(module: Any, bound: Bound) -> Location | None:
+def _pinning_line(module: Any, bound: Bound, dims: list[str]) -> Location | None:
     """Return the line that fixed a size: the same capture, with leave to fix it, records who did."""
     from torchferry.capture.attempt import once
 
@@ -67,8 +67,10 @@ def _pinning_line(module: Any, bound: Bound) -> Location | None:
         program = once(free, module, bound.args, bound.dynamic_shapes)
     except Exception:  # then the second look shows no more than the first did
         return None
-    found = [g for g in guards.read(program, bound) if g.text.startswith("Eq(") and g.location is not None]
-    return found[0].location if found else None
+    found = [g for g in guards.read(program, bound) if g.location is not None and symbols(g.text) & set(dims)]
+    equal = [g for g in found if g.text.startswith("Eq(")]
+    # `while t < n` fixes n without saying so: by one bound after the other, of which the last closes the range
+    return next((g.location for g in (*equal, *reversed(found))), None)
 
 
 def _optional(shapes: Any) -> Any:

@@ -28,7 +28,7 @@ def rewrites(case: Case, found: Diagnosis, title: str, safety: Safety = "safe", 
         sites = list(finding.facts["sites"])
         more = f", and {len(sites) - 1} more line{'s' if len(sites) > 2 else ''}" if len(sites) > 1 else ""
         yield Repair(found.code, title + more, Edit("capture", "rewrite", {"sites": sites}), safety, changes)
-        both = [{**s, "how": "where"} if s["kind"] in ("branch", "ternary") else s for s in sites]
+        both = [{**s, "how": "where"} if s["how"] == "cond" else s for s in sites]
         if both != sites:
             words = f"{title}, both sides computed{more}"
             yield Repair(found.code, words, Edit("capture", "rewrite", {"sites": both}), safety, changes)

@@ -19,22 +19,26 @@ def run(
     threads: int = 0,
     form: str = "text",
 ) -> int:
-    """Write the prompt and its continuation to stdout, and return the exit code."""
+    """Write the prompt and its continuation (an encoder-decoder's answer alone) to stdout, and return the exit code."""
     import torch
 
+    from torchferry.errors import UsageError
+    from torchferry.generation import CausalLM, Seq2SeqLM
     from torchferry.runtime import tokens
-    from torchferry.runtime.generation import CausalLM
 
-    model = CausalLM.from_pretrained(directory, threads=threads)
+    answers = all((directory / name).is_file() for name in Seq2SeqLM.graphs)
+    model = (Seq2SeqLM if answers else CausalLM).from_pretrained(directory, threads=threads)
+    if model.main_input_name != "input_ids":
+        raise UsageError(f"`{directory}` reads `{model.main_input_name}`, not text: use `torchferry.generation.Seq2SeqLM`")
     tokenizer = tokens.load(directory)
-    inputs = tokens.encode(tokenizer, [prompt], longest=model.longest, new_tokens=max_new_tokens)
+    inputs = tokens.encode(tokenizer, [prompt], longest=None if answers else model.longest, new_tokens=max_new_tokens)
     how = {"do_sample": True, "temperature": temperature, "top_p": top_p} if sample else {"do_sample": False}
     torch.manual_seed(seed)
     written = model.generate(**inputs, max_new_tokens=max_new_tokens, pad_token_id=tokenizer.pad_token_id, **how)[0]
-    new = written[inputs["input_ids"].shape[1] :]
+    new = written[1 if answers else inputs["input_ids"].shape[1] :]  # an answer begins with the decoder's start token
     text = tokenizer.decode(new, skip_special_tokens=True)
     if form == "json":
         print(json.dumps({"prompt": prompt, "text": text, "tokens": new.tolist()}))
     else:
-        sys.stdout.write(f"{prompt}{text}\n")
+        sys.stdout.write(f"{text}\n" if answers else f"{prompt}{text}\n")
     return 0

@@ -59,20 +59,30 @@ def bind(case: Case) -> Step:
         called = replace(called, prepared=matched.prepared, findings=(*called.findings, *matched.findings))
         asked = matched.asked
         outputs = foreign.output_names(outputs, matched.outputs)
+    prepared = _renamed(called, asked.inputs)
     parts = _parts(called)
+    first = _signature(prepared, nothing_moves(prepared.tensors))
+    if misfits := further.misfits(Feeder(called.callee, prepared, first), job.examples):
+        return _unfit((*called.findings, *misfits))
     try:
         found, findings = _sizes(job, called, parts, asked)
     except CannotNarrow as error:
         return Step("inputs", fault=Fault.of(error))
     for axis, size in found.pointing:
         parts = pointing(parts, axis, size)
-    prepared = _renamed(called, asked.inputs)
-    signature = _signature(prepared, found)
-    feeder = Feeder(called.callee, prepared, signature)
-    others = further.flatten(feeder, signature, job.examples)
-    bound = _bound(prepared, found, feeder, parts=parts, outputs=outputs, others=others.tensors)
-    noticed = (*called.findings, *findings, *others.findings, *notices(called.callee, prepared, called.observed))
+    feeder = Feeder(called.callee, prepared, _signature(prepared, found))
+    if misfits := further.misfits(feeder, job.examples, sizes=True):
+        return _unfit((*called.findings, *findings, *misfits))
+    others = tuple(feeder.tensors(args, kwargs) for args, kwargs in job.examples)
+    bound = _bound(prepared, found, feeder, parts=parts, outputs=outputs, others=others)
+    noticed = (*called.findings, *findings, *notices(called.callee, prepared, called.observed))
     return Step("inputs", bound, findings=noticed, notes=(*found.notes, *fixed_words(prepared)))
+
+
+def _unfit(findings: tuple[Finding, ...]) -> Step:
+    """Return the answer where the user's own examples do not fit one file: nothing that comes later could mend that."""
+    words = next(str(f.facts["words"]) for f in findings if f.kind == "example-does-not-fit")
+    return Step("inputs", fault=Fault("ExampleMismatch", words), findings=findings)
 
 
 # --- which reading of the arguments -------------------------------------------------------------------

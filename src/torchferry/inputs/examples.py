@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,15 +12,7 @@ from torchferry.errors import FeedError
 from torchferry.inputs.feeds import WIDER, Feeder, dtype_name
 from torchferry.inputs.prepare import NUMBERS, as_input, widest
 from torchferry.inputs.probe import Axis, Shapes, observe
-from torchferry.records import Call, Finding, Location, Signature
-
-
-@dataclass(frozen=True, slots=True)
-class Flattened:
-    """The examples as the flat module takes them, and a finding for each that it cannot take."""
-
-    tensors: tuple[tuple[torch.Tensor, ...], ...]
-    findings: tuple[Finding, ...]
+from torchferry.records import Call, Finding, Location
 
 
 def varying_numbers(feeder: Feeder, examples: Sequence[Call]) -> dict[str, type]:
@@ -56,55 +47,40 @@ def taken(feeder: Feeder, examples: Sequence[Call]) -> Iterator[Shapes]:
     """Yield the sizes of the examples that the model takes."""
     for args, kwargs in examples:
         tensors = tuple(t for t in _as_given(feeder, args, kwargs) if t is not None)
-        ranks = [t.dim() for t in tensors] == [t.dim() for t in feeder.prepared.tensors]
         try:
-            if ranks:
-                observe(eager.fresh(feeder.prepared.flat), tensors)
-                yield tuple(tuple(t.shape) for t in tensors)
+            observe(eager.fresh(feeder.prepared.flat), tensors)
         except Exception:  # the example is the user's to mend; what is said of its sizes tells which one
             continue
+        yield tuple(tuple(t.shape) for t in tensors)
 
 
-def flatten(feeder: Feeder, signature: Signature, examples: Sequence[Call]) -> Flattened:
-    """Return the examples' tensors; an example that the file cannot take becomes a finding."""
-    tensors: list[tuple[torch.Tensor, ...]] = []
-    findings: list[Finding] = []
+def misfits(feeder: Feeder, examples: Sequence[Call], *, sizes: bool = False) -> tuple[Finding, ...]:
+    """Return a finding for each example that the file cannot take; sizes count once it is known which of them move."""
+    found = []
     for number, (args, kwargs) in enumerate(examples, start=2):  # the first is the example itself
         try:
             made = feeder.tensors(args, kwargs)
-            feeder.check(made)
+            if sizes:
+                feeder.check(made)
         except FeedError as error:
-            findings.append(_refused(feeder, number, args, kwargs, str(error)))
+            found.append(_refused(feeder, number, str(error)))
             continue
-        if _narrower(feeder, signature, args, kwargs) and not _same_answer(feeder, made, args, kwargs):
-            findings.append(_refused(feeder, number, args, kwargs, "the model answers otherwise when it is widened"))
-            continue
-        tensors.append(made)
-    return Flattened(tuple(tensors), tuple(findings))
+        if _narrower(feeder, args, kwargs) and not _same_answer(feeder, made, args, kwargs):
+            found.append(_refused(feeder, number, "the model answers otherwise when it is widened"))
+    return tuple(found)
 
 
-def _refused(feeder: Feeder, number: int, args: Any, kwargs: Any, words: str) -> Finding:
+def _refused(feeder: Feeder, number: int, words: str) -> Finding:
     named = [s.name for s in feeder.prepared.flat.recipe.slots if f"`{s.name}" in words]
     argument = named[0] if named else words.split("`")[1].split("=", maxsplit=1)[0] if "`" in words else ""
-    facts: dict[str, Any] = {"example": number, "argument": argument, "words": words}
-    given = feeder.leaves(args, kwargs).get(argument)
-    slot = next((s for s in feeder.prepared.flat.recipe.slots if s.name == argument), None)
-    if isinstance(given, torch.Tensor):
-        facts["sent"] = f"{dtype_name(given.dtype)} {list(given.shape)}"
-    elif argument:
-        facts["sent"] = repr(given)[:60]
-    if slot is not None and slot.index is not None:
-        ours = feeder.prepared.tensors[slot.index]
-        facts["expected"] = f"{dtype_name(ours.dtype)} {list(ours.shape)}"
-    elif slot is not None:
-        facts["expected"] = repr(slot.constant)[:60]
+    facts = {"example": number, "argument": argument, "words": words}
     return Finding("example-does-not-fit", Location(input_name=argument or None), facts)
 
 
-def _narrower(feeder: Feeder, signature: Signature, args: Any, kwargs: Any) -> bool:
-    given = feeder.leaves(args, kwargs)
+def _narrower(feeder: Feeder, args: Any, kwargs: Any) -> bool:
+    given, specs = feeder.leaves(args, kwargs), feeder.signature.inputs
     return any(
-        isinstance(t := given.get(s.name), torch.Tensor) and dtype_name(t.dtype) in WIDER.get(signature.inputs[s.index].dtype, ())
+        isinstance(t := given.get(s.name), torch.Tensor) and dtype_name(t.dtype) in WIDER.get(specs[s.index].dtype, ())
         for s in feeder.prepared.flat.recipe.slots
         if s.index is not None
     )

@@ -105,10 +105,11 @@ def file_names(keys: Sequence[str], given: Sequence[str] | None) -> tuple[str, .
 
 
 def shown(value: Any) -> str:
-    """Return a constant as short text."""
-    text = (
-        repr(value) if isinstance(value, bool | int | float | str | type(None)) else f"{type(value).__name__} {str(value)[:40]}"
-    )
+    """Return an argument as short text."""
+    if isinstance(value, torch.Tensor | np.ndarray):
+        return f"a tensor of {str(value.dtype).removeprefix('torch.')} {list(value.shape)}"
+    plain = isinstance(value, bool | int | float | str | type(None))
+    text = repr(value) if plain else f"{type(value).__name__} {str(value)[:40]}"
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -42,7 +42,8 @@ def better(case: Case, history: History, mended: Diagnosis) -> bool:
         return _standing(case) > _standing(history.best)
     seen = {_identity(d) for c in history.cases for d in c.diagnoses}
     gone = _identity(mended) not in {_identity(d) for d in case.diagnoses}
-    return gone and all(_identity(d) not in seen or d in history.best.errors for d in case.errors)
+    explained = not any(d.code == "RUN900" for d in case.errors)  # a failure without a cause is no step on from one with a cause
+    return gone and explained and all(_identity(d) not in seen or d in history.best.errors for d in case.errors)
 
 
 def broken_off(history: History, what: str, seconds: float) -> History:

@@ -30,7 +30,9 @@ def following(view: View) -> tuple[Next, ...]:
         return (Next("write the mended file", mend), *explain)
     if not view.ok or view.kind == "check":
         return tuple(explain)
-    run = Next("run it", snippet(view), "python")
+    generates = any(t.name.startswith("past_key_values.") for t in view.inputs) and view.kind == "export"
+    written = f'torchferry generate {shlex.quote(str(PurePath(view.path).parent))} "Hello"'
+    run = Next("run it", written) if generates else Next("run it", snippet(view), "python")
     certified = view.kind == "export" and not view.rounded  # the certificate of the exact file is not that of its rounded copy
     proof = [Next("what was verified", f"torchferry verify --certificate {shlex.quote(view.path)}")] if certified else []
     return (run, *proof, *explain) if view.path else tuple(explain)
@@ -47,16 +49,24 @@ def snippet(view: View) -> str:
     listed = ", ".join(feeds) if len(feeds) < 2 else "\n    " + ",\n    ".join(feeds) + ",\n"
     lines = [
         "import numpy as np, onnxruntime as ort",
-        f"session = ort.InferenceSession({json.dumps(view.path)})",
+        *_session(view),
         f"outputs = session.run(None, {{{listed}}})",
     ]
     return "\n".join(lines)
 
 
+def _session(view: View) -> list[str]:
+    """Return the lines that open the file, with the libraries that it needs."""
+    if not view.libraries:
+        return [f"session = ort.InferenceSession({json.dumps(view.path)})"]
+    registered = [f"options.register_custom_ops_library({json.dumps(library)})" for library in view.libraries]
+    return ["options = ort.SessionOptions()", *registered, f"session = ort.InferenceSession({json.dumps(view.path)}, options)"]
+
+
 def _array(view: View, tensor: Tensor) -> str:
     sizes = [_size(view, s) for s in tensor.shape]
     shape = f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(map(str, sizes))})"
-    fill = "ones" if "mask" in tensor.name or tensor.dtype == "bool" else "zeros"
+    fill = "ones" if tensor.dtype == "bool" or any(word in tensor.name for word in ("mask", "length")) else "zeros"
     return f'np.{fill}({shape}, "{tensor.dtype}")'
 
 

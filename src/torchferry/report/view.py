@@ -140,6 +140,7 @@ class View:
     opset: int = 0
     ir_version: int = 0
     runtime: str = ""
+    libraries: tuple[str, ...] = ()  # of operators of custom domains, without which the file does not load
     rounded: str = ""  # the precision of a file whose weights were quantised after it was verified
     asked: tuple[str, ...] = ()  # the words of the command that a check must be given again to come to the same
     inputs: tuple[Tensor, ...] = ()
@@ -213,6 +214,7 @@ def of(
         opset=checked.opset if checked else translated.opset if translated else 0,
         ir_version=checked.ir_version if checked else 0,
         runtime=checked.runtime if checked else "",
+        libraries=tuple(translated.settings.get("libraries", ())) if translated else (),
         rounded=rounded,
         asked=_asked(case.job) if kind == "check" else (),
         inputs=_tensors(signature.inputs if signature else translated.inputs if translated else ()),

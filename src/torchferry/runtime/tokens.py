@@ -44,12 +44,17 @@ def ready(tokenizer: Any, *, left: bool = True) -> tuple[str, ...]:
             f"the tokenizer has no pad token; its EOS token {tokenizer.eos_token!r} pads, and the attention mask hides it"
         )
     if left and tokenizer.padding_side != "left":
-        tokenizer.padding_side = "left"
+        _set(tokenizer, "padding_side", "left")
         said.append("padding is on the left: the last token of every row is the one that is continued")
     if left and "token_type_ids" in tokenizer.model_input_names:
-        tokenizer.model_input_names = [n for n in tokenizer.model_input_names if n != "token_type_ids"]
+        _set(tokenizer, "model_input_names", [n for n in tokenizer.model_input_names if n != "token_type_ids"])
         said.append("the tokenizer no longer gives token_type_ids, which the graph does not take")
     return tuple(said)
+
+
+def _set(tokenizer: Any, name: str, value: Any) -> None:
+    setattr(tokenizer, name, value)
+    tokenizer.init_kwargs[name] = value  # `save_pretrained` writes these, and of the attributes only those that are in them
 
 
 def encode(tokenizer: Any, prompts: Sequence[str], *, longest: int | None = None, new_tokens: int = 0) -> dict[str, torch.Tensor]:
@@ -62,10 +67,11 @@ def encode(tokenizer: Any, prompts: Sequence[str], *, longest: int | None = None
     rows = [tokenizer(text)["input_ids"] or _beginning(tokenizer) for text in prompts]
     most = max(map(len, rows))
     if longest is not None and most + new_tokens > longest:
+        shorter = f"shorten it to {longest - new_tokens} tokens" if new_tokens < longest else ""
+        fewer = f"ask for at most {longest - most} new ones" if most < longest else ""
         raise FeedError(
             f"the prompt is {most} tokens long; with {new_tokens} new ones that is more than "
-            f"the {longest} positions the model has. "
-            f"Shorten it to {max(0, longest - new_tokens)} tokens, or ask for at most {max(0, longest - most)} new ones"
+            f"the {longest} positions the model has: {', or '.join(filter(None, (shorter, fewer))) or 'shorten both'}"
         )
     if len(rows) > 1 and len({len(r) for r in rows}) > 1 and tokenizer.pad_token_id is None:
         raise FeedError(

@@ -10,6 +10,8 @@ from transformers.cache_utils import DynamicCache, DynamicLayer
 
 from torchferry.errors import UsageError
 
+PLAIN = "export it without a task, as a plain model (`-o model.onnx`)"
+
 
 class GrowingLayer(DynamicLayer):
     """A cache layer that keeps all it was given, and whose length is a size of its tensors and nothing else.
@@ -53,15 +55,12 @@ def refuse_unknown(cache: Any, model: Any, batch: int, length: int) -> None:
     """Raise UsageError unless every layer of a cache is a key and a value of (batch, heads, length, width)."""
     who = type(model).__name__
     if cache is None:
-        raise UsageError(
-            f"{who} gave no `past_key_values` for use_cache=True, so there is no cache to put into a graph; "
-            "export it without a task, as a plain model"
-        )
+        raise UsageError(f"{who} gave no `past_key_values` for use_cache=True, so there is no cache to put into a graph; {PLAIN}")
     for index, layer in enumerate(getattr(cache, "layers", ())):
         if not isinstance(layer, DynamicLayer):
             raise UsageError(
                 f"{who} keeps a {type(layer).__name__} in layer {index} of its cache, not keys and values: "
-                "a recurrent state does not grow with the text, and this task has no names for it"
+                f"a recurrent state does not grow with the text, and this task has no names for it; {PLAIN}"
             )
         for tensor in (layer.keys, layer.values):
             if tensor is None or tensor.dim() != 4 or (tensor.shape[0], tensor.shape[2]) != (batch, length):

@@ -152,6 +152,5 @@ def _refuse_unfit(model: Any) -> None:
     taken = inspect.signature(model.forward).parameters.values()
     if not any(p.name == "past_key_values" or p.kind is p.VAR_KEYWORD for p in taken):
         raise UsageError(
-            f"the forward of {type(model).__name__} takes no `past_key_values`, so it has no cache to put into a graph; "
-            "export it without a task, as a plain model"
+            f"the forward of {type(model).__name__} takes no `past_key_values`, so there is no cache for a graph; {cache.PLAIN}"
         )

@@ -10,11 +10,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from torchferry import api, eager
+from torchferry import api, eager, releases
 from torchferry.errors import ExportError, UsageError
 from torchferry.files import check_writable, move_into_place, workspace
 from torchferry.progress import Event, listening, log, tell
-from torchferry.records import Case, Finding, Verified
+from torchferry.records import Case, Edit, Finding, Verified
 from torchferry.result import Result, size_on_disk
 from torchferry.runtime import tokens
 from torchferry.runtime.generator import RECORD
@@ -25,6 +25,9 @@ from torchferry.tasks.prepared import Part, Prepared
 # a token at a time reads every weight once: fastest from the file's own memory, which all processes then share. A prompt takes
 # longer by what packing saves it; weights of fewer bits have kernels for the packed form only
 AS_THEY_LIE = {"session.disable_prepacking": "1"}
+# a token also costs the time of every node: these passes leave half of them. Attention as one node is ONNX's own from opset 23
+FEWER_NODES = ("no-whole-slices", "whole-products", "whole-attention")
+ATTENTION = 23
 
 
 def export_directory(
@@ -104,8 +107,15 @@ def _graph(part: Part, folder: Path, check: bool, options: Mapping[str, Any]) ->
         ranges={**part.ranges, **(options.get("ranges") or {})},
         examples=[*part.examples, *(options.get("examples") or ())],
         check=check,
-        **{name: value for name, value in options.items() if name not in ("ranges", "examples")},
+        edits=(*_fewer_nodes(options), *(options.get("edits") or ())),
+        **{name: value for name, value in options.items() if name not in ("ranges", "examples", "edits")},
     )
+
+
+def _fewer_nodes(options: Mapping[str, Any]) -> tuple[Edit, ...]:
+    """Return the passes that make a graph of fewer nodes, of those that the asked for opset or target has the operators for."""
+    newest = options.get("opset_version") or releases.parse(options.get("target")).opset
+    return tuple(Edit("translate", name) for name in FEWER_NODES if name != "whole-attention" or newest >= ATTENTION)
 
 
 def _settle(prepared: Prepared, folder: Path, tokenizer: Any, results: list[Result]) -> None:
@@ -153,7 +163,8 @@ def _verified(prepared: Prepared, folder: Path, result: Result) -> Result:
     tell(Event("begin", "verify"))
     verified: Verified = result.history.best.value("verify")
     trials = prepared.write(folder, verified.tolerance)
-    tell(Event("end", "verify", f"{len(trials)} texts written", ok=all(t.outcome == "agree" for t in trials)))
+    took = sum(trial.seconds for trial in trials)
+    tell(Event("end", "verify", f"{len(trials)} texts written", took, ok=all(t.outcome == "agree" for t in trials)))
     return _with_verify(result, value=replace(verified, trials=(*verified.trials, *trials)))
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache, wraps
+import math
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._decomp import decomposition_table
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
 
 from torchferry.errors import ForeignApiMoved
 
 aten = torch.ops.aten
+Table = Mapping[Any, Callable[..., Any]]
 POWERS = 64  # whole exponents up to here are multiplied out
 
 
@@ -33,46 +37,54 @@ def parts(value: Any) -> tuple[Any, Any]:
     return value.real, value.imag
 
 
-def real_only(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a decomposition that declines complex tensors: its transposes would have to be conjugates."""
-
-    @wraps(function)
-    def declining(*args: Any, **kwargs: Any) -> Any:
-        given = (*args, *kwargs.values())
-        return NotImplemented if any(isinstance(v, Tensor) and v.is_complex() for v in given) else function(*args, **kwargs)
-
-    return declining
-
-
 class Forms(TorchDispatchMode):
-    """Within it complex operators go by the forms below, and by torch's where there is none."""
+    """Within it complex operators go by the forms below, then by torch's, and by their decompositions where it has none."""
 
     supports_higher_order_operators = True
 
+    def __init__(self, table: Table | None = None) -> None:
+        super().__init__()
+        self.table = {**decomposition_table, **(table or {})}
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+        return self.call(func, *args, **(kwargs or {}))
+
+    def call(self, func: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return what an operator gives for complex tensors in two parts, for others, and for complex numbers."""
         if func is aten.to.dtype and args[1].is_complex:
             func, args, kwargs = aten._to_copy.default, args[:1], {"dtype": args[1]}
         packet = getattr(func, "overloadpacket", None)
-        makes = getattr(kwargs.get("dtype"), "is_complex", False)
-        if packet in MADE and makes:
+        leaves = tree_leaves((args, kwargs))
+        numbers = any(isinstance(leaf, complex) for leaf in leaves)
+        if packet in MADE and (numbers or getattr(kwargs.get("dtype"), "is_complex", False)):
             return _made(func, args, kwargs)
         if packet in IN_PAIRS:
-            return apart(func(*torch.utils._pytree.tree_map(together, args), **kwargs))
-        if not any(issubclass(t, complex_tensor()) for t in types):
+            return apart(func(*tree_map(together, args), **kwargs))
+        if not numbers and not any(isinstance(leaf, complex_tensor()) for leaf in leaves):
             return func(*args, **kwargs)
         with self:
-            if packet in EACH:
-                return _each(func, args, kwargs)
-            own = OWN.get(packet)
-            return own(*args, **kwargs) if own is not None else _of_torch(func, args, kwargs)
+            return self._complex(func, packet, args, kwargs)
+
+    def _complex(self, func: Any, packet: Any, args: Any, kwargs: Any) -> Any:
+        """Return what the first form gives that does not decline."""
+        forms = (
+            OWN.get(packet),
+            partial(_each, func) if packet in EACH else None,
+            _of_torch(func, args, kwargs),
+            self.table.get(func),
+            getattr(func, "impl_aten", None),  # of a prim, out of one of torch's references
+            _composite(func),
+            partial(_each, func) if getattr(func, "is_view", False) else None,
+        )
+        results = (form(*args, **kwargs) for form in forms if form is not None)
+        return next((result for result in results if result is not NotImplemented), NotImplemented)
 
 
 def apart(value: Any) -> Any:
     """Return a complex tensor in two parts; anything else as it is."""
     if not (isinstance(value, Tensor) and value.is_complex()) or isinstance(value, complex_tensor()):
         return value
-    pairs = torch.view_as_real(value)
+    pairs = torch.view_as_real(value.resolve_conj())
     return complex_tensor()(pairs.select(-1, 0), pairs.select(-1, 1))
 
 
@@ -84,41 +96,46 @@ def together(value: Any) -> Any:
 def _of_torch(func: Any, args: Any, kwargs: Any) -> Any:
     from torch._subclasses.complex_tensor._ops.common import lookup_complex
 
-    form = lookup_complex(func, *args, **kwargs)
-    return func.decompose(*args, **kwargs) if form is None else form(*args, **kwargs)
+    return lookup_complex(func, *args, **kwargs)
 
 
-def _each(func: Any, args: Any, kwargs: Any) -> Any:
+def _composite(func: Any) -> Any:
+    """Return what torch makes an operator of in C++, also where it was told to leave it whole."""
+    key = torch._C.DispatchKey.CompositeImplicitAutograd
+    if isinstance(func, torch._ops.OpOverload) and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), key):
+        return partial(func._op_dk, key)
+    return None
+
+
+def _each(func: Any, *args: Any, **kwargs: Any) -> Any:
     """Return what an operator that only moves numbers makes of each part."""
+    arguments = func._schema.arguments
+    numbers = {a.name for a in arguments if str(a.type) == "number"}
+    named = {**dict(zip([a.name for a in arguments], args, strict=False)), **kwargs}
 
     def of(which: int) -> Any:
-        here, named = torch.utils._pytree.tree_map(lambda v: _part(v, which), (args, kwargs))
-        return func(*here, **named)
+        here = {name: parts(v)[which] if name in numbers else tree_map(lambda w: _part(w, which), v) for name, v in named.items()}
+        return func(*[here[a.name] for a in arguments[: len(args)]], **{name: here[name] for name in kwargs})
 
-    return complex_tensor()(of(0), of(1))
+    real, imaginary = of(0), of(1)
+    if isinstance(real, tuple | list):
+        return [complex_tensor()(*pair) for pair in zip(real, imaginary, strict=True)]
+    return complex_tensor()(real, imaginary)
 
 
 def _part(value: Any, which: int) -> Any:
-    return parts(value)[which] if isinstance(value, complex_tensor()) else value
+    """Return a part of a tensor of numbers; places, masks and all else as they are."""
+    return parts(value)[which] if isinstance(value, Tensor) and (value.is_complex() or value.is_floating_point()) else value
 
 
 def _made(func: Any, args: Any, kwargs: Any) -> Any:
     """Return a new tensor of one complex number, or of a real tensor's numbers."""
-    kwargs = {**kwargs, "dtype": kwargs["dtype"].to_real()}
-    if func.overloadpacket is aten._to_copy:
-        value = args[0]
-        if isinstance(value, complex_tensor()):
-            return complex_tensor()(*(func(part, **kwargs) for part in parts(value)))
-        real = func(value, **kwargs)
-        return complex_tensor()(real, torch.zeros_like(real))
-    place = next((i for i, a in enumerate(func._schema.arguments) if a.name in ("fill_value", "s")), None)
-    if place is None:  # ones, zeros, arange
-        real = func(*args, **kwargs)
-        return complex_tensor()(real, torch.zeros_like(real))
-    given = [list(args), list(args)]
-    for which in (0, 1):
-        given[which][place] = parts(args[place])[which]
-    return complex_tensor()(*(func(*one, **kwargs) for one in given))
+    if (asked := kwargs.get("dtype")) is not None or func.overloadpacket in (aten.full, aten.scalar_tensor):
+        kwargs = {**kwargs, "dtype": torch.get_default_dtype() if asked is None else asked.to_real()}
+    if func.overloadpacket in FILLED or any(isinstance(a, complex_tensor()) for a in args):
+        return _each(func, *args, **kwargs)
+    real = func(*args, **kwargs)  # ones, zeros, what was real
+    return complex_tensor()(real, torch.zeros_like(real))
 
 
 def multiply(self: Any, other: Any) -> Any:
@@ -190,6 +207,12 @@ def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> 
     return (self if beta == 1 else self * beta) + (product if alpha == 1 else product * alpha)
 
 
+def addbmm(self: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Return beta * self + alpha * the sum of batch1 @ batch2."""
+    product = torch.bmm(batch1, batch2).sum(0)
+    return self * beta + product * alpha
+
+
 def addcmul(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """Return self + value * tensor1 * tensor2."""
     product = tensor1 * tensor2
@@ -206,19 +229,25 @@ def lerp(self: Any, end: Any, weight: Any) -> Any:
     return self + (end - self) * weight
 
 
-def index_put(self: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
-    """Return `self` with values written to places."""
-    return complex_tensor()(*(aten.index_put(a, indices, b, accumulate) for a, b in zip(parts(self), parts(values), strict=True)))
+def nonzero(self: Any) -> Any:
+    """Return the places of what is not 0."""
+    return torch.nonzero((self.re != 0) | (self.im != 0))
 
 
-def ones_like(self: Any, **_: Any) -> Any:
-    """Return ones."""
-    return complex_tensor()(torch.ones_like(self.re), torch.zeros_like(self.im))
+def masked_select(self: Any, mask: Tensor) -> Any:
+    """Return what lies under the mask, in one row."""
+    self, mask = torch.broadcast_tensors(self, mask)
+    return aten.index(self, mask.nonzero().unbind(-1))
 
 
-MADE = {aten.eye, aten.full, aten.ones, aten.zeros, aten.scalar_tensor, aten.arange, aten._to_copy, aten.full_like, aten.new_full}
+FILLED = {aten.full, aten.full_like, aten.new_full, aten.scalar_tensor}
+MADE = FILLED | {aten.eye, aten.ones, aten.zeros, aten.arange, aten._to_copy, aten.new_ones, aten.linspace}
 IN_PAIRS = {aten._fft_c2c, aten._fft_c2r, aten._fft_r2c, aten.complex, aten.view_as_complex}
-EACH = {aten.tril, aten.triu, aten.roll, aten.unfold, aten.diag_embed, aten.take, aten.reflection_pad1d, aten.im2col}
+EACH = {  # what only moves numbers, or puts given ones; views do so as well
+    *(aten.tril, aten.triu, aten.roll, aten.diag_embed, aten.take, aten.reflection_pad1d, aten.im2col, aten.replication_pad1d),
+    *(aten.scatter, aten.index_put, aten._unsafe_index, aten._unsafe_index_put, aten.index_fill, aten.full_like, aten.new_full),
+    *(aten.diagonal_copy, aten.view_copy, aten.fill, aten.masked_scatter),
+}
 OWN: dict[Any, Callable[..., Any]] = {
     aten.add: add,
     aten.sub: subtract,
@@ -228,9 +257,14 @@ OWN: dict[Any, Callable[..., Any]] = {
     aten.reciprocal: reciprocal,
     aten.pow: power,
     aten.addmm: addmm,
+    aten.addbmm: addbmm,
     aten.addcmul: addcmul,
     aten.addcdiv: addcdiv,
     aten.lerp: lerp,
-    aten.index_put: index_put,
-    aten.ones_like: ones_like,
+    aten.nonzero: nonzero,
+    aten.masked_select: masked_select,
+    aten.sign: torch.sgn,
+    aten.exp2: lambda z: torch.exp(z * math.log(2)),
+    aten.log2: lambda z: torch.log(z) / math.log(2),
+    aten.log10: lambda z: torch.log(z) / math.log(10),
 }

@@ -35,7 +35,7 @@ def take_apart(graph: Any, table: Table) -> None:
             expand(graph, [node], table)
     known: dict[Any, tuple[Any, Any]] = {}
     mode = mode_of(graph)
-    for node in [n for n in graph.nodes if concerned(n)]:
+    for node in [n for n in graph.nodes if _touches(n)]:
         try:
             _rewrite(graph, node, known, table, mode)
         except NotHere:  # it is told as an operator without translation
@@ -124,16 +124,15 @@ def in_parts(function: Callable[..., Any]) -> Callable[..., Any]:
 def _call(node: Any, sources: list[Any], leaves: list[Any], spec: Any, table: Table) -> Callable[..., Any]:
     """Return the node's computation as a function of parts, which gives a tuple of parts for each result."""
     whole = complex_tensor()
-    numbers = any(isinstance(leaf, complex) for leaf in leaves)
+    wants_tensor = [str(a.type) == "Tensor" for a in node.target._schema.arguments]
 
     def call(*parts: Any) -> list[tuple[Tensor, ...]]:
         rest = iter(parts)
         values = [whole(next(rest), next(rest)) if _is_complex(s.meta["val"]) else next(rest) for s in sources]
-        args, kwargs = filled([_number(leaf, node) for leaf in leaves], spec, values)
-        function = node.target.overloadpacket if numbers else table.get(node.target, node.target)
-        with Forms():
-            result = function(*args, **kwargs)
-            result = node.target(*args, **kwargs) if result is NotImplemented else result
+        args, kwargs = filled(leaves, spec, values)
+        args = [_number(arg, node) if tensor else arg for arg, tensor in zip(args, wants_tensor, strict=False)]
+        with Forms(table) as forms:
+            result = forms.call(node.target, *args, **kwargs)
         return [
             (r.re, r.im) if isinstance(r, whole) else (r,) for r in (result if isinstance(result, tuple | list) else [result])
         ]
@@ -141,9 +140,9 @@ def _call(node: Any, sources: list[Any], leaves: list[Any], spec: Any, table: Ta
     return call
 
 
-def _number(leaf: Any, node: Any) -> Any:
+def _number(value: Any, node: Any) -> Any:
     """Return a complex number as a tensor in the precision of the result; anything else as it is."""
-    if not isinstance(leaf, complex):
-        return leaf
+    if not isinstance(value, complex):
+        return value
     dtype = node.meta["val"].dtype.to_real()
-    return complex_tensor()(torch.full((), leaf.real, dtype=dtype), torch.full((), leaf.imag, dtype=dtype))
+    return complex_tensor()(torch.full((), value.real, dtype=dtype), torch.full((), value.imag, dtype=dtype))

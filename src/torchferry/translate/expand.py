@@ -66,11 +66,24 @@ def traced(function: Callable[..., Any], values: Sequence[Any], table: Table, mo
             made = make_fx(function, decomposition_table=dict(table), _allow_non_fake_inputs=True)(*values)
     except Exception as error:  # torch raises anything here; the slower way raises it again, with the user's line
         raise NotHere(str(error)) from error
+    _constants_as_nodes(made)
     for inner in made.graph.nodes:
         schema = getattr(inner.target, "_schema", None)
         if inner.op not in ("placeholder", "call_function", "output") or (schema is not None and schema.is_mutable):
             raise NotHere(f"it comes down to {inner.target}")
     return made.graph
+
+
+def _constants_as_nodes(made: Any) -> None:
+    """Put a node in place of each number that torch's functions made a tensor of."""
+    for node in [n for n in made.graph.nodes if n.op == "get_attr"]:
+        held = getattr(made, node.target)
+        if isinstance(held, torch.Tensor) and held.dim() == 0 and not torch._subclasses.fake_tensor.is_fake(held):
+            with made.graph.inserting_before(node):
+                number = made.graph.call_function(aten.scalar_tensor.default, (held.item(),), {"dtype": held.dtype})
+            number.meta["val"] = node.meta.get("val", held)
+            node.replace_all_uses_with(number)
+            made.graph.erase_node(node)
 
 
 def splice(graph: Any, node: Any, given: Sequence[Any], inside: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -19,27 +19,27 @@ from torchferry.translate.complex_parts import concerned, in_parts, take_apart
 from torchferry.translate.empties import settle
 from torchferry.translate.expand import NotHere, expand
 from torchferry.translate.numbers import numbers_as_tensors
-from torchferry.translate.ops.convolution import MOVING_GROUPS, has_moving_groups
 
 aten = torch.ops.aten
 Table = Mapping[Any, Callable[..., Any]]
 # What computes nothing once gradients and training are gone: the result is the first argument.
 PASSES_THROUGH = {aten.detach.default, aten.detach_.default, aten.alias.default, aten.lift_fresh_copy.default}
+TORCHS_OWN_WORDS = "Runtime assertion failed for expression"  # it has checked these at the example, and sizes are declared
 DROPOUTS = {aten.dropout.default, aten.feature_dropout.default, aten.alpha_dropout.default, aten.feature_alpha_dropout.default}
 
 
-def prepare(program: Any, registry: Any, ours: Table, doubles: Table, wholes: Table) -> Any:
+def prepare(program: Any, registry: Any, ours: Table, special: Sequence[tuple[Table, Callable[..., bool]]]) -> Any:
     """Return the program in translatable operators.
 
-    `ours` are decompositions that go before torch's own; `doubles` do so for float64 alone, `wholes` for integers and bool.
+    `ours` are decompositions that go before torch's own; those in `special` do so only for calls that meet their condition.
     """
     tidy = _tidied(program)
-    if any(map(has_moving_groups, tidy.graph.nodes)):
-        ours = {**MOVING_GROUPS, **ours}
     inner: dict[Any, Any] = {}  # what may come up again inside of what is written out
-    for special, applies in ((doubles, is_double), (wholes, is_whole)):
-        if wanted := _wanted(special, applies, tidy.graph):
-            inner |= {target: _guarded(function, applies) for target, function in special.items()}
+    for table, applies in special:
+        met = {node for node in tidy.graph.nodes if node.op == "call_function" and _meets(applies, node)}
+        wanted = {node.target for node in met} & table.keys()
+        if wanted or not met.isdisjoint(_in_the_way(tidy, registry, ours)):
+            inner |= {target: _guarded(function, applies) for target, function in table.items()}
             ours = {**{target: inner[target] for target in wanted}, **ours}
     if not _as_it_is(tidy, registry, ours):
         table = {**exporter.decomposition_table(registry), **{t: in_parts(f) for t, f in {**inner, **ours}.items()}}
@@ -62,32 +62,19 @@ def prepare(program: Any, registry: Any, ours: Table, doubles: Table, wholes: Ta
     return exporter.promote(tidy)
 
 
-def is_double(*args: Any, **kwargs: Any) -> bool:
-    """Whether a call computes in float64."""
-    return any(getattr(value, "dtype", value) == torch.float64 for value in (*args, *kwargs.values()))
-
-
-def is_whole(*args: Any, **_: Any) -> bool:
-    """Whether a call computes with integers or booleans."""
-    return bool(args) and isinstance(args[0], torch.Tensor) and not (args[0].is_floating_point() or args[0].is_complex())
-
-
 def _guarded(function: Callable[..., Any], applies: Callable[..., bool]) -> Callable[..., Any]:
     """Return a decomposition that leaves alone what it is not meant for."""
     return lambda *args, **kwargs: function(*args, **kwargs) if applies(*args, **kwargs) else NotImplemented
 
 
-def _wanted(table: Table, applies: Callable[..., bool], graph: Any) -> set[Any]:
-    """Return the operators of a table that some node of the graph calls in its dtype."""
+def _meets(applies: Callable[..., bool], node: Any) -> bool:
+    """Whether a condition on calls holds for a node; a complex argument is judged by its parts."""
 
     def value(arg: Any) -> Any:
-        return arg.meta.get("val")
+        value = arg.meta.get("val")
+        return value.real if isinstance(value, torch.Tensor) and value.is_complex() else value
 
-    return {
-        node.target
-        for node in graph.nodes
-        if node.target in table and applies(*torch.fx.map_arg(node.args, value), **torch.fx.map_arg(node.kwargs, value))
-    }
+    return applies(*torch.fx.map_arg(node.args, value), **torch.fx.map_arg(node.kwargs, value))
 
 
 def untranslatable(program: Any, registry: Any) -> Iterator[Any]:
@@ -96,6 +83,14 @@ def untranslatable(program: Any, registry: Any) -> Iterator[Any]:
         for node in module.graph.nodes:
             if node.op == "call_function" and not exporter.translatable(node, registry):
                 yield node
+
+
+def dropped_checks(program: Any) -> Iterator[tuple[Any, str]]:
+    """Yield the assertions that a model makes of values, with their words; those that torch makes of sizes are left out."""
+    for module in program.graph_module.modules():
+        for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
+            if node.target in _assertions() and len(node.args) == 2 and not str(node.args[1]).startswith(TORCHS_OWN_WORDS):
+                yield node, str(node.args[1])
 
 
 def _tidied(program: Any) -> Any:

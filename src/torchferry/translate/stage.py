@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from torchferry.translate.optimise import inline, optimise
 from torchferry.translate.passes import apply
 from torchferry.translate.passes.kernels import widen
 from torchferry.translate.passes.rounds import let_scans_be_empty
-from torchferry.translate.prepare import prepare, untranslatable
+from torchferry.translate.prepare import dropped_checks, prepare, untranslatable
 from torchferry.translate.provenance import provenance
 from torchferry.translate.save import save
 
@@ -33,7 +35,7 @@ def translate(case: Case) -> Step:
     program = case.value("capture").program
     registry = exporter.registry({**ops.translations(), **register.translations()}, ops.complex_translations())
     own = {**ops.decompositions(), **register.decompositions(), **register.bodies(_inlined(case.job))}
-    ready = prepare(program, registry, own, ops.doubles(), ops.wholes())
+    ready = prepare(program, registry, own, ops.special_decompositions())
     if missing := list(untranslatable(ready, registry)):
         return _missing(missing, bound.prefix)
     if (half := next(filter(_is_half_complex, ready.graph.nodes), None)) is not None:
@@ -43,7 +45,13 @@ def translate(case: Case) -> Step:
         model = exporter.build(ready, registry)
     except exporter.TranslationFailed as failed:
         return _failed(failed, ready, bound.prefix)
-    return _finish(case.job, bound, ready, model)
+    return replace(_finish(case.job, bound, ready, model), notes=tuple(_checks(program, bound.prefix)))
+
+
+def _checks(program: Any, prefix: str) -> Iterator[str]:
+    """Yield the model's own checks of values, which the file cannot make."""
+    for node, message in dropped_checks(program):
+        yield f"the check `{message}` ({source.location(node, prefix)}) is not in the file: ONNX has none"
 
 
 def _is_half_complex(node: Any) -> bool:

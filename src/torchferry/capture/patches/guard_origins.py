@@ -12,6 +12,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from torchferry.capture import source_map
 from torchferry.capture.patches.replace import replaced
+from torchferry.records import Frame
 
 
 def patch(module: Any) -> AbstractContextManager[None]:
@@ -28,14 +29,7 @@ def patch(module: Any) -> AbstractContextManager[None]:
 
 def user_frame() -> traceback.FrameSummary | None:
     """Return the innermost line of the user's code that is being run, or read by dynamo; of a package's code if none is."""
-    live = []
-    frame = sys._getframe(1)
-    while frame is not None:
-        live.append(traceback.FrameSummary(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name, lookup_line=False))
-        frame = frame.f_back  # type: ignore[assignment]
-    read = list(TracingContext.extract_stack())[::-1]  # strict mode: the frames that dynamo goes through symbolically
-    for wanted in (source_map.is_user_file, source_map.is_model_file):
-        for place in (*read, *live):
-            if wanted(place.filename) and place.name != "<module>":
-                return place
-    return None
+    live = [Frame(f.f_code.co_filename, line, f.f_code.co_name) for f, line in traceback.walk_stack(sys._getframe(1))]
+    read = [Frame(f.filename, f.lineno or 0, f.name) for f in TracingContext.extract_stack()]  # strict: gone through symbolically
+    found = source_map.nearest([*source_map.below_us(live[::-1]), *read])
+    return traceback.FrameSummary(found.file, found.line, found.function, lookup_line=False) if found else None

@@ -5,6 +5,7 @@ What they look for are checks (is a variance negative, do the weights sum to not
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -126,12 +127,29 @@ def _lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | No
 def _of_full_rank(a: Tensor, b: Tensor) -> Tensor:
     if a.shape[-2] >= a.shape[-1]:
         q, r = torch.linalg.qr(a)
-        return torch.linalg.solve_triangular(r, q.mT @ b, upper=True)
-    q, r = torch.linalg.qr(a.mT)  # the shortest of the many solutions
-    return q @ torch.linalg.solve_triangular(r.mT, b, upper=False)
+        return torch.linalg.solve_triangular(r, q.mH @ b, upper=True)
+    q, r = torch.linalg.qr(a.mH)  # the shortest of the many solutions
+    return q @ torch.linalg.solve_triangular(r.mH, b, upper=False)
+
+
+def _pad_sequence(sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right") -> Tensor:
+    """Padded to the longest, whichever that is: torch would settle it by the example."""
+    lengths = [s.shape[0] for s in sequences]
+    if all(isinstance(n, int) for n in lengths):
+        return NotImplemented
+    longest = functools.reduce(torch.sym_max, lengths)
+    missing = [(0, longest - n) if padding_side == "right" else (longest - n, 0) for n in lengths]
+    padded = [functional.pad(s, (0, 0) * (s.dim() - 1) + m, value=padding_value) for s, m in zip(sequences, missing, strict=True)]
+    return torch.stack(padded, 0 if batch_first else 1)
+
+
+def _deep_copy(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
+    return memo.setdefault(id(tensor), tensor.clone())
 
 
 _SPELLED: dict[Any, Callable[..., Any]] = {
+    torch._C._nn.pad_sequence: _pad_sequence,
+    Tensor.__deepcopy__: _deep_copy,  # a stand-in has no memory to copy
     torch.cov: _cov,
     Tensor.cov: _cov,
     torch.corrcoef: _corrcoef,

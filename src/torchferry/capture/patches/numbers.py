@@ -10,6 +10,7 @@ import builtins
 import functools
 import linecache
 import math
+import operator
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -80,7 +81,11 @@ def extremes_by_example() -> Iterator[None]:
         _BY_EXAMPLE.reset(before)
 
 
-def _extreme(plain: Callable[..., Any], symbolic: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+def _extreme(
+    plain: Callable[..., Any], symbolic: Callable[[Any, Any], Any], wins: Callable[[Any, Any], Any] = operator.gt
+) -> Callable[..., Any]:
+    """Return `max` or `min`, which leave sizes symbolic, and of tensors compute the one that wins as Python would pick it."""
+
     def pick(*args: Any, **kwargs: Any) -> Any:
         if builtins.len(args) == 1 and isinstance(args[0], GeneratorType):
             args = (list(args[0]),)
@@ -92,9 +97,30 @@ def _extreme(plain: Callable[..., Any], symbolic: Callable[[Any, Any], Any]) -> 
             and all(isinstance(i, (*_SYMBOLS, int, float)) for i in items)
         ):
             return functools.reduce(symbolic, items)
+        if not kwargs and any(isinstance(i, torch.Tensor) for i in items) and all(_is_one(i) for i in items):
+            return functools.reduce(lambda best, item: torch.where(wins(item, best), item, best), items)
         return plain(*args, **kwargs)
 
     return pick
+
+
+def _is_one(item: Any) -> bool:
+    return item.numel() == 1 if isinstance(item, torch.Tensor) else isinstance(item, (*_SYMBOLS, int, float))
+
+
+def _all_of(plain: Callable[..., Any], compute: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., Any]:
+    """Return a builtin that goes over a tensor's first axis, there as one operation however long that is."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not kwargs and builtins.len(args) == 1 and isinstance(args[0], torch.Tensor) and args[0].dim():
+            return compute(args[0])
+        return plain(*args, **kwargs)
+
+    return call
+
+
+def _added_up(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.any(0) if tensor.dtype is torch.bool else tensor.sum(0, dtype=tensor.dtype)  # as `+` has it
 
 
 _NAMES: dict[str, Any] = {
@@ -102,15 +128,20 @@ _NAMES: dict[str, Any] = {
     "float": Number(builtins.float, torch.sym_float),
     "len": symbolic_len,
     "max": _extreme(builtins.max, torch.sym_max),
-    "min": _extreme(builtins.min, torch.sym_min),
+    "min": _extreme(builtins.min, torch.sym_min, operator.lt),
+    "sum": _all_of(builtins.sum, _added_up),
 }
 
 
-def _unary(plain: Callable[..., Any], symbolic: Callable[[Any], Any]) -> Callable[..., Any]:
+def _unary(plain: Callable[..., Any], symbolic: Callable[..., Any], of_tensor: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of a number which is also one of a size, and of a tensor that holds what one of a size gave."""
+
     @functools.wraps(plain)
     def call(*args: Any, **kwargs: Any) -> Any:
         if args and isinstance(args[0], _SYMBOLS):
             return symbolic(*args)
+        if args and not kwargs and isinstance(args[0], torch.Tensor):
+            return of_tensor(*args)
         return plain(*args, **kwargs)
 
     return call
@@ -138,31 +169,43 @@ def _sum(plain: Callable[..., Any]) -> Callable[..., Any]:
 
 def _math() -> dict[str, Any]:
     names = ("log", "log2", "log10", "log1p", "exp", "sin", "cos", "tan", "tanh", "sinh", "cosh", "atan")
-    return {"sqrt": _unary(math.sqrt, torch._sym_sqrt), **{name: _unary(getattr(math, name), _in_torch(name)) for name in names}}
+    found = {name: _unary(getattr(math, name), _in_torch(name), _in_torch(name)) for name in names}
+    return {**found, "sqrt": _unary(math.sqrt, torch._sym_sqrt, _in_torch("sqrt"))}
 
 
 def _in_torch(name: str) -> Callable[..., Any]:
     """A function that a program has for tensors only: the number becomes one, of double precision and without axes."""
 
     def compute(number: Any, base: float | None = None) -> Any:
-        value = getattr(torch, name)(torch.scalar_tensor(number, dtype=torch.float64))
+        given = number.double() if isinstance(number, torch.Tensor) else torch.scalar_tensor(number, dtype=torch.float64)
+        value = getattr(torch, name)(given)
         return value if base is None else value / math.log(base)
 
     return compute
 
 
+_WHOLE = {"ceil": torch.ceil, "floor": torch.floor, "rint": torch.round, "round": torch.round}
+
+
+def _astype(tensor: torch.Tensor, dtype: Any) -> torch.Tensor:
+    """As numpy's arrays have it: what numpy gives for a size is a tensor here."""
+    return torch.as_tensor(tensor).to(getattr(torch, np.dtype(dtype).name))
+
+
 def _numpy() -> dict[str, Any]:
+    names = ("log", "log2", "log10", "log1p", "exp")
+    rounded = {"ceil": math.ceil, "floor": math.floor, "rint": round, "round": round}
     return {
         "prod": _product(np.prod),
         "sum": _sum(np.sum),
-        "sqrt": _unary(np.sqrt, torch._sym_sqrt),
-        "log": _unary(np.log, _in_torch("log")),
-        "log2": _unary(np.log2, _in_torch("log2")),
-        "exp": _unary(np.exp, _in_torch("exp")),
-        "ceil": _unary(np.ceil, lambda n: torch.sym_float(math.ceil(n))),
-        "floor": _unary(np.floor, lambda n: torch.sym_float(math.floor(n))),
+        "sqrt": _unary(np.sqrt, torch._sym_sqrt, torch.sqrt),
+        **{name: _unary(getattr(np, name), _in_torch(name), getattr(torch, name)) for name in names},
+        **{
+            name: _unary(getattr(np, name), lambda n, whole=whole: torch.sym_float(whole(n)), _WHOLE[name])
+            for name, whole in rounded.items()
+        },
         "maximum": _extreme(np.maximum, torch.sym_max),
-        "minimum": _extreme(np.minimum, torch.sym_min),
+        "minimum": _extreme(np.minimum, torch.sym_min, operator.lt),
     }
 
 
@@ -172,6 +215,7 @@ def patch(module: Any) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(replaced(math, _math()))
         stack.enter_context(replaced(np, _numpy()))
+        stack.enter_context(replaced(torch.Tensor, {"astype": _astype}))
         for home in homes(module):
             kept = {*vars(home), *used_as_dtypes(home.__file__ or "")}
             own = {name: value for name, value in _NAMES.items() if name not in kept}

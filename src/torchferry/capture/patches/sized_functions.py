@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.nn import functional
+from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from torchferry.capture.patches import resizing, tensors_of_sizes
+from torchferry.capture.patches import pooling, resizing, tensors_of_sizes, windows
 
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
@@ -69,24 +70,64 @@ def _triangle_indices(keep: Callable[..., torch.Tensor]) -> Callable[..., torch.
     return indices
 
 
-def _window(a: float, b: float) -> Callable[..., torch.Tensor]:
-    def window(window_length: Any, periodic: bool = True, *, dtype: torch.dtype | None = None, **where: Any) -> torch.Tensor:
-        dtype = dtype or torch.get_default_dtype()
-        length = torch.scalar_tensor(window_length, dtype=dtype) - (0 if periodic else 1)
-        return a - b * torch.cos(torch.arange(window_length, dtype=dtype) * (2 * torch.pi) / length)
+def _repeat_interleave(input: torch.Tensor, repeats: Any, dim: int | None = None, **options: Any) -> torch.Tensor:
+    axis, given = (0, input.flatten()) if dim is None else (dim % input.dim(), input)
+    sizes = [-1] * (given.dim() + 1)
+    sizes[axis + 1] = repeats
+    return given.unsqueeze(axis + 1).expand(sizes).flatten(axis, axis + 1)
 
-    return window
+
+def _affine_grid(theta: torch.Tensor, size: Any, align_corners: bool | None = None) -> torch.Tensor:
+    """As torch computes it: the places of the pixels along each axis, with a one behind them, times the matrix."""
+
+    def places(count: Any) -> torch.Tensor:
+        steps = torch.scalar_tensor(count, dtype=theta.dtype)
+        along = _linspace(-1, 1, count, dtype=theta.dtype) * (count > 1)  # a single pixel lies in the middle
+        return along if align_corners else along * (steps - 1) / steps
+
+    rows = torch.meshgrid(*[places(count) for count in size[2:]], indexing="ij")
+    points = torch.stack([*reversed(rows), torch.ones_like(rows[0])], -1).flatten(0, -2)
+    grid = points.expand(size[0], -1, -1).bmm(theta.transpose(1, 2))
+    return grid.unflatten(1, list(size[2:]))
+
+
+def _as_tensor(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Return a function of a tensor and a number with the number made a tensor, whose value nothing need know."""
+
+    def call(input: Any, number: Any, *rest: Any, **options: Any) -> torch.Tensor:
+        dtype = input.dtype if isinstance(input, torch.Tensor) and input.is_floating_point() else None
+        number = torch.scalar_tensor(number, dtype=dtype) if isinstance(number, _SYMBOLS) else number
+        with torch._C.DisableTorchFunction():
+            return function(input, number, *rest, **options)
+
+    return call
+
+
+def _quotient(input: Any, other: Any, *, rounding_mode: str | None = None, **out: Any) -> Any:
+    """Return the whole quotient of sizes as a size, which is what such a line wants; all else as torch has it."""
+    whole = all(isinstance(n, int | torch.SymInt) for n in (input, other))
+    if not whole or rounding_mode is None or out:
+        return torch.div(input, other, rounding_mode=rounding_mode, **out)
+    return input // other if rounding_mode == "floor" or (input >= 0) == (other > 0) else -(-input // other)
 
 
 _SPELLED: dict[Any, Callable[..., Any]] = {
+    torch.div: _quotient,
+    torch.divide: _quotient,
+    torch.floor_divide: functools.partial(_quotient, rounding_mode="floor"),
     torch.tensor: tensors_of_sizes.stacked,
     torch.as_tensor: tensors_of_sizes.stacked,
     torch.linspace: _linspace,
     torch.logspace: _logspace,
-    functional.one_hot: _one_hot,
+    F.one_hot: _one_hot,
+    F.affine_grid: _affine_grid,
     torch.tril_indices: _triangle_indices(torch.tril),
     torch.triu_indices: _triangle_indices(torch.triu),
-    torch.hann_window: _window(0.5, 0.5),
-    torch.hamming_window: _window(0.54, 0.46),
-    functional.interpolate: resizing.interpolate,
+    torch.repeat_interleave: _repeat_interleave,
+    torch.Tensor.repeat_interleave: _repeat_interleave,
+    F.interpolate: resizing.interpolate,
+    **{function: _as_tensor(function) for function in (torch.pow, torch.Tensor.pow, torch.Tensor.__pow__)},
+    **{function: _as_tensor(function) for function in (torch.quantile, torch.Tensor.quantile)},
+    **pooling.SPELLED,
+    **windows.SPELLED,
 }

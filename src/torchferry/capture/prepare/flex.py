@@ -64,7 +64,17 @@ def _replace(owner: nn.Module, node: fx.Node) -> None:
 
 def _on_proxies(part: Any, buffers: list[Any]) -> Callable[..., Any]:
     """Return a function that writes the nodes of a user's graph down for other arguments."""
-    return lambda *values: fx.Interpreter(part, garbage_collect_values=False).run(*values, *buffers)
+    return lambda *values: _Written(part, garbage_collect_values=False).run(*values, *buffers)
+
+
+class _Written(fx.Interpreter):
+    """Writes `table[head]` as an ordinary index: in FlexAttention torch has an operator of its own for it."""
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        if target is torch.ops.higher_order.flat_apply and str(args[2]).endswith("ModIndex"):
+            _, _, _, table, *places = args
+            return torch.ops.aten.index.Tensor(table, places)
+        return super().call_function(target, args, kwargs)
 
 
 def _attention(

@@ -55,6 +55,15 @@ def find(function: FunctionNode, line: int, wanted: Callable[[ast.stmt], bool]) 
     return found[-1]
 
 
+def around(function: FunctionNode, line: int, kind: type[ast.stmt]) -> Place:
+    """Return the innermost statement of a kind that a line belongs to."""
+    found = [p for p in places(function.body) if isinstance(p.statement, kind)]
+    found = [p for p in found if p.statement.lineno <= line <= (p.statement.end_lineno or 0)]
+    if not found:
+        raise CannotRewrite(f"no loop around line {line}")
+    return found[-1]
+
+
 def _head(statement: ast.stmt) -> range:
     """The lines of a statement, or of a compound one's first part."""
     body = getattr(statement, "body", None)

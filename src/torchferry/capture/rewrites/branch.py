@@ -8,7 +8,7 @@ from typing import Literal
 
 from torchferry.capture.rewrites import conditions, names, source
 from torchferry.capture.rewrites.blocks import Place, always_returns, contains, find, places
-from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
+from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode, own
 
 How = Literal["cond", "where"]
 _TALK = {"print", "warn", "warning", "info", "debug", "error", "log", "exception"}
@@ -91,8 +91,9 @@ def _with_rest(function: FunctionNode, place: Place, how: How, known: set[str]) 
     before = known | names.defined_before(function, statement.lineno)
     sides = [names.functional(then), names.functional(other)]
     operands = [n for n in dict.fromkeys(n for s in sides for n in names.stored(s)) if n in before]
-    functions = [_define(name, side, operands, statement.lineno) for name, side in zip(("then", "otherwise"), sides, strict=True)]
-    place.replace([*functions, ast.Return(_choose(statement, functions, operands, how, single=True))], drop_rest=True)
+    pairs = zip(("then", "otherwise"), sides, strict=True)
+    functions = [_define(name, side, operands, statement.lineno, how) for name, side in pairs]
+    place.replace([*functions, ast.Return(_choose(statement, functions, operands, how))], drop_rest=True)
     source.place_at(functions[1], statement.lineno)
     _elif_in(functions[1], how, before)
 
@@ -120,20 +121,33 @@ def _assignments(function: FunctionNode, place: Place, how: How, known: set[str]
     set_by = [names.stored(s) for s in sides]
     results = [n for n in dict.fromkeys([*set_by[0], *set_by[1]]) if n in live]
     missing = [n for n in results for s in set_by if n not in s and n not in before]
-    if missing:
+    if missing and how == "cond":
         raise CannotRewrite(f"`{missing[0]}` is set on one side only")
     if not results:
         raise CannotRewrite("neither side sets a name that is used afterwards")
-    operands = [n for n in dict.fromkeys([*set_by[0], *set_by[1]]) if n in before]
-    ends = [_result_tuple(results) for _ in sides]
+    operands = [n for n in dict.fromkeys([*set_by[0], *set_by[1]]) if n in before or n in missing]
+    nested = names.held_together(s for side in sides for s in side)
+    given = [own(n, n in nested) if how == "cond" else n for n in results]
+    ends = [ast.parse(f"({', '.join(given)},)", mode="eval").body for _ in sides]
     functions = [
-        _define(name, [*side, ast.Return(end)], operands, statement.lineno)
+        _define(name, [*side, ast.Return(end)], operands, statement.lineno, how)
         for name, side, end in zip(("then", "otherwise"), sides, ends, strict=True)
     ]
     target = ast.Tuple([ast.Name(n, ast.Store()) for n in results], ast.Store())
-    place.replace([*functions, ast.Assign([target], _choose(statement, functions, operands, how, single=False))])
+    place.replace([*functions, ast.Assign([target], _choose(statement, functions, operands, how))])
+    _begin_as_none(function, place, missing)
     source.place_at(functions[1], statement.lineno)
     _elif_in(functions[1], how, before)
+
+
+def _begin_as_none(function: FunctionNode, place: Place, missing: list[str]) -> None:
+    """Let names that one side alone sets be None before the branch, and before the loops that it stands in.
+
+    To read such a name before it is set is an error in eager, so that any value will do there.
+    """
+    outer = next((s for s in place.around if isinstance(s, ast.For | ast.While)), None)
+    first = next((p for p in places(function.body) if p.statement is outer), place)
+    first.block[first.index : first.index] = [ast.parse(f"{n} = None").body[0] for n in missing]
 
 
 def _elif_in(function: ast.FunctionDef, how: How, known: set[str]) -> None:
@@ -146,15 +160,9 @@ def _elif_in(function: ast.FunctionDef, how: How, known: set[str]) -> None:
             return
 
 
-def _result_tuple(results: list[str]) -> ast.Tuple:
-    # a result must be a tensor of its own: not a Python number, and not the very tensor that came in
-    values = [ast.parse(f"torch.as_tensor({n}).clone()", mode="eval").body for n in results]
-    return ast.Tuple(values, ast.Load())
-
-
-def _define(name: str, body: list[ast.stmt], operands: list[str], line: int) -> ast.FunctionDef:
+def _define(name: str, body: list[ast.stmt], operands: list[str], line: int, how: How) -> ast.FunctionDef:
     arguments = ast.arguments([], [ast.arg(n) for n in operands], None, [], [], None, [])
-    body = [_own_results(s) for s in body]
+    body = [_own_results(s) for s in body] if how == "cond" else body
     return ast.FunctionDef(f"{name}_{line}", arguments, body, [], None, lineno=line)
 
 
@@ -216,7 +224,7 @@ def _own_results(statement: ast.stmt) -> ast.stmt:
     return _Owned().visit(statement)  # type: ignore[no-any-return]
 
 
-def _choose(statement: ast.If, functions: list[ast.FunctionDef], operands: list[str], how: How, single: bool) -> ast.expr:
+def _choose(statement: ast.If, functions: list[ast.FunctionDef], operands: list[str], how: How) -> ast.expr:
     """Return the expression that picks a side: torch.cond, or both sides and torch.where."""
     test = ast.unparse(conditions.as_tensor(copy.deepcopy(statement.test)))
     then, other = (f.name for f in functions)
@@ -224,11 +232,9 @@ def _choose(statement: ast.If, functions: list[ast.FunctionDef], operands: list[
     if how == "cond":
         tail = f"({given},)" if operands else "()"
         return ast.parse(f"torch.cond({test}, {then}, {other}, {tail})", mode="eval").body
-    if single:
-        pick = f"torch.utils._pytree.tree_map(lambda a, b: torch.where({test}, a, b), {then}({given}), {other}({given}))"
-    else:
-        pick = f"tuple(torch.where({test}, a, b) for a, b in zip({then}({given}), {other}({given})))"
-    return ast.parse(pick, mode="eval").body
+    # a name may be None before it is set: then the side that sets it stands for both
+    pick = f"lambda a, b: a if b is None else b if a is None else torch.where({test}, a, b)"
+    return ast.parse(f"{source.TREE}({pick}, {then}({given}), {other}({given}))", mode="eval").body
 
 
 class _Ternary(ast.NodeTransformer):

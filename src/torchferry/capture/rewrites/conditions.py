@@ -69,10 +69,11 @@ def from_value(expression: ast.expr, function: ast.AST) -> bool:
     """Say whether an expression, by the look of it, holds a number read from a tensor: `int(n)`, `n.item()`, or a name for it."""
     names = {n.id for n in ast.walk(expression) if isinstance(n, ast.Name)}
     named = [n.value for n in ast.walk(function) if isinstance(n, ast.Assign) and names & {ast.unparse(t) for t in n.targets}]
-    return any(_reads_number(n) for part in (expression, *named) for n in ast.walk(part))
+    return any(reads_number(n) for part in (expression, *named) for n in ast.walk(part))
 
 
-def _reads_number(node: ast.AST) -> bool:
+def reads_number(node: ast.AST) -> bool:
+    """Say whether code is `int(x)`, `x.item()` or `x.tolist()`."""
     if not isinstance(node, ast.Call):
         return False
     return (isinstance(node.func, ast.Name) and node.func.id == "int") or (

@@ -7,7 +7,8 @@ import copy
 
 from torchferry.capture.rewrites import conditions, names
 from torchferry.capture.rewrites.blocks import Place, find
-from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
+from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode, chosen
+from torchferry.capture.rewrites.stacked_lists import StackedLists, appended
 
 
 def rewrite(function: FunctionNode, line: int) -> None:
@@ -42,7 +43,8 @@ def masked(statements: list[ast.stmt], flag: str, before: set[str]) -> list[ast.
     statements = names.functional(statements)
     kept = [n for n in names.stored(statements) if n in before and n != flag]
     saves = [_line(f"{n}_before = {n}") for n in kept]
-    picks = [_line(f"{n} = torch.where({flag}, {n}_before, {n})") for n in kept]
+    nested = names.held_together(statements)
+    picks = [_line(f"{n} = {chosen(flag, f'{n}_before', n, n in nested)}") for n in kept]
     return [*saves, *statements, *picks]
 
 
@@ -61,11 +63,14 @@ def _leave(function: FunctionNode, place: Place, loop: ast.For, before: set[str]
     assert isinstance(statement, ast.If)
     stop, result = f"stop_{loop.lineno}", f"result_{loop.lineno}"
     test = ast.unparse(conditions.as_tensor(copy.deepcopy(statement.test)))
-    first = masked(list(place.block[: place.index]), stop, before)
+    returns = isinstance(statement.body[-1], ast.Return)
+    lists = [] if returns else [pair[0] for s in loop.body if (pair := appended(s)) is not None]
+    before = before | {_length(n) for n in lists}
+    first = masked(_counted(place.block[: place.index]), stop, before)
     middle = []
-    if isinstance(statement.body[-1], ast.Return):
-        value = ast.unparse(statement.body[-1].value or ast.Constant(None))
-        pick = f"torch.utils._pytree.tree_map(lambda new, old: torch.where({stop}, old, new), {value}, {result})"
+    if returns:
+        value = ast.unparse(statement.body[-1].value or ast.Constant(None))  # type: ignore[attr-defined]
+        pick = chosen(stop, result, value, several=True)
         middle = [*statement.body[:-1], _line(f"{result} = {value} if {result} is None else {pick}")]
     else:
         flag = f"leave_{statement.lineno}"
@@ -76,23 +81,35 @@ def _leave(function: FunctionNode, place: Place, loop: ast.For, before: set[str]
             *[_line(f"{n}_before = {n}") for n in kept],
         ]
         middle += [*assigns, *[_line(f"{n} = torch.where({flag}, {n}, {n}_before)") for n in kept]] if kept else []
-    rest = masked(place.rest, stop, before)
+    rest = masked(_counted(place.rest), stop, before)
     loop.body = [*first, *middle, _line(f"{stop} = torch.logical_or({stop}, {test})"), *rest]
-    _around_loop(function, loop, stop, result if isinstance(statement.body[-1], ast.Return) else None)
+    _around_loop(function, loop, stop, result if returns else None, lists)
 
 
-def _around_loop(function: FunctionNode, loop: ast.For, stop: str, result: str | None) -> None:
+def _length(name: str) -> str:
+    return f"length_{name}"
+
+
+def _counted(statements: list[ast.stmt]) -> list[ast.stmt]:
+    """Return code that keeps the length of each list that it appends to: rounds after the exit append too, but do not count."""
+    pairs = [(s, appended(s)) for s in statements]
+    return [new for s, pair in pairs for new in ([s, _line(f"{_length(pair[0])} = len({pair[0]})")] if pair else [s])]
+
+
+def _around_loop(function: FunctionNode, loop: ast.For, stop: str, result: str | None, lists: list[str]) -> None:
     place = find(function, loop.lineno, lambda s: s is loop)
     start = [_line(f"{stop} = torch.tensor(False)"), *([_line(f"{result} = None")] if result else [])]
-    after: list[ast.stmt] = []
+    start += [_line(f"{_length(n)} = len({n})") for n in lists]
+    after = [_line(f"{n} = torch.stack({n})[:torch.as_tensor({_length(n)}).item()]") for n in lists]
     rest = place.rest
+    if lists:
+        after += [StackedLists(lists).visit(s) for s in rest]
     if result:
         if not rest or not isinstance(rest[-1], ast.Return) or place.around:
             raise CannotRewrite("what follows the loop does not return")
         final = ast.unparse(rest[-1].value or ast.Constant(None))
-        pick = f"torch.utils._pytree.tree_map(lambda early, late: torch.where({stop}, early, late), {result}, {final})"
-        after = [*rest[:-1], _line(f"return {pick}")]
-    place.replace([*start, loop, *after], drop_rest=result is not None)
+        after = [*rest[:-1], _line(f"return {chosen(stop, result, final, several=True)}")]
+    place.replace([*start, loop, *after], drop_rest=bool(result or lists))
 
 
 def _line(code: str) -> ast.stmt:

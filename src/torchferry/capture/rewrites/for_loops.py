@@ -8,13 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from torchferry.capture.rewrites import names, slices
-from torchferry.capture.rewrites.blocks import Place, contains, find
-from torchferry.capture.rewrites.source import OWN, CannotRewrite, FunctionNode
-from torchferry.capture.rewrites.stacked_lists import StackedLists
+from torchferry.capture.rewrites.blocks import Place, around, contains, find
+from torchferry.capture.rewrites.source import OWN, TREE, CannotRewrite, FunctionNode, own
+from torchferry.capture.rewrites.stacked_lists import StackedLists, appended
 from torchferry.capture.rewrites.step_index import StepIndex
-
-_TREE = "torch.utils._pytree.tree_map"
-
 
 Begin = Literal["as-is", "grown", "after-first"]
 
@@ -30,7 +27,7 @@ def rewrite(function: FunctionNode, line: int, begin: Begin = "as-is") -> None:
     assert isinstance(loop, ast.For)
     steps = _steps(loop)
     lists = _lists(loop, function)
-    body = names.functional([*steps.unpack, *(s for s in loop.body if not _append(s))])
+    body = names.functional([*steps.unpack, *(s for s in loop.body if not appended(s))])
     if contains(body, ast.Break, ast.Continue, ast.Return):
         raise CannotRewrite("it has exits of a kind that cannot be carried along")
     for number in (steps.index, *steps.read):
@@ -44,7 +41,8 @@ def rewrite(function: FunctionNode, line: int, begin: Begin = "as-is") -> None:
     for number in (steps.index, *steps.read):
         items = {name: StepIndex(number).visit(value) for name, value in items.items()}
     rest = _used_as_tensors(function, place, list(items))
-    place.replace([*_emit(loop.lineno, steps, body, carried, last, items, _filled(function, loop), begin), *rest], drop_rest=True)
+    held = {n: _Held(n in _filled(function, loop), n in _at_front(loop)) for n in items}
+    place.replace([*_emit(loop.lineno, steps, body, carried, last, items, held, begin), *rest], drop_rest=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,24 +80,28 @@ def _steps(loop: ast.For) -> _Steps:
     return _Steps(index, f"torch.arange({size})", unpack, tuple(read))
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A list that a loop fills: whether it held something before, and whether each round puts its value at the front."""
+
+    filled: bool = False
+    front: bool = False
+
+    def joined(self, name: str, made: str) -> str:
+        """Return the code for all that the list holds after the loop, as one tensor."""
+        parts = [f"torch.stack({name})"] * self.filled
+        parts = [f"{made}.flip(0)", *parts] if self.front else [*parts, made]
+        return f"torch.cat([{', '.join(parts)}])" if self.filled else parts[0]
+
+
 def _called(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
-
-
-def _append(statement: ast.stmt) -> tuple[str, ast.expr] | None:
-    """Return the list and the value of `list.append(value)` or `list += [value]`."""
-    match statement:
-        case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=ast.List(elts=[value])):
-            return name, value
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value])):
-            return name, value
-    return None
 
 
 def _lists(loop: ast.For, function: FunctionNode) -> dict[str, ast.expr]:
     found: dict[str, ast.expr] = {}
     for position, statement in enumerate(loop.body):
-        pair = _append(statement)
+        pair = appended(statement)
         if pair is None:
             continue
         if pair[0] in found:
@@ -108,7 +110,7 @@ def _lists(loop: ast.For, function: FunctionNode) -> dict[str, ast.expr]:
         if later & names.loaded([pair[1]]):
             raise CannotRewrite("it changes a name after appending it")
         found[pair[0]] = pair[1]
-    inner = [n for s in loop.body if not _append(s) for n in ast.walk(s)]
+    inner = [n for s in loop.body if not appended(s) for n in ast.walk(s)]
     if any(
         isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in ("append", "extend", "insert")
         for n in inner
@@ -137,13 +139,22 @@ def _filled(function: FunctionNode, loop: ast.For) -> set[str]:
     }
 
 
+def _at_front(loop: ast.For) -> set[str]:
+    """Return the lists that the loop fills from the front: `list.insert(0, value)`."""
+    calls = [s.value.func for s in loop.body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call)]
+    return {ast.unparse(f.value) for f in calls if isinstance(f, ast.Attribute) and f.attr == "insert"}
+
+
 def _as_statement(function: FunctionNode, line: int) -> Place:
-    """Return the loop on a line; a list comprehension is written out as one first."""
+    """Return the loop on a line, or around it; a list comprehension is written out as one first."""
     try:
         return find(function, line, lambda s: isinstance(s, ast.For))
     except CannotRewrite:
         pass
-    place = find(function, line, lambda s: any(isinstance(n, ast.ListComp | ast.GeneratorExp) for n in ast.walk(s)))
+    try:
+        place = find(function, line, lambda s: any(isinstance(n, ast.ListComp | ast.GeneratorExp) for n in ast.walk(s)))
+    except CannotRewrite:
+        return around(function, line, ast.For)
     made = next(n for n in ast.walk(place.statement) if isinstance(n, ast.ListComp | ast.GeneratorExp))
     if len(made.generators) != 1 or made.generators[0].ifs:
         raise CannotRewrite("the comprehension has conditions or several loops")
@@ -186,7 +197,7 @@ def _emit(
     carried: list[str],
     last: list[str],
     items: dict[str, ast.expr],
-    filled: set[str],
+    held: dict[str, _Held],
     begin: Begin,
 ) -> list[ast.stmt]:
     """Return the scan and what takes its results apart."""
@@ -195,51 +206,49 @@ def _emit(
     start = [] if carried else [ast.parse(f"{carry[0]} = torch.zeros(())").body[0]]
     step = ast.parse(f"def body_{line}(carry, {steps.index}):\n    ({', '.join(carry)},) = carry").body[0]
     assert isinstance(step, ast.FunctionDef)
-    nested = names.held_as_tuples([*body, *items.values()])
-    kept = ", ".join(f"{_TREE}(lambda a: a{OWN}, {n})" if n in nested else f"{n}{OWN}" for n in carry)
+    nested = names.held_together([*body, *items.values()])
+    # a state that is None at first may well be a tuple afterwards, as nn.LSTM has it
+    kept = ", ".join(own(n, n in nested or begin == "after-first") for n in carry)
     made = ", ".join(f"({o}).clone()" for o in outputs) or "torch.zeros(())"
     step.body += [*body, *_statements(f"return (({kept},), ({made},))")]
-    begun = f"lambda a: torch.as_tensor(a){OWN}"
-    first = ", ".join(f"{_TREE}({begun}, {n})" if n in nested else f"torch.as_tensor({n}){OWN}" for n in carry)
-    results = {n: n in filled for n in (*last, *items)}
+    results = {n: held.get(n, _Held()) for n in (*last, *items)}
     if begin == "after-first":
         code = _after_first(line, steps, carry, results)
     else:
-        code = _from_start(line, steps, carry, f"({first},)", results, grown=begin == "grown")
+        code = _from_start(line, steps, carry, f"({kept},)", results, grown=begin == "grown")
     code += [f"{n} = {n}[-1]" for n in last]
     return [*start, step, *ast.parse("\n".join(code)).body]
 
 
-def _from_start(line: int, steps: _Steps, carry: list[str], first: str, results: dict[str, bool], grown: bool) -> list[str]:
+def _from_start(line: int, steps: _Steps, carry: list[str], first: str, results: dict[str, _Held], grown: bool) -> list[str]:
     """Return the lines that scan all steps."""
     code = []
     if grown:
         code = [f"(like_{line}, _) = body_{line}({first}, {steps.numbers}[0])"]
-        first = f"{_TREE}(lambda a, b: a.to(b.dtype).expand_as(b){OWN}, {first}, like_{line})"
+        first = f"{TREE}(lambda a, b: a.to(b.dtype).expand_as(b){OWN}, {first}, like_{line})"
     code += [f"(({', '.join(carry)},), made_{line}) = torch._higher_order_ops.scan(body_{line}, {first}, {steps.numbers}, dim=0)"]
     return [*code, *_taken_apart(line, results)]
 
 
-def _after_first(line: int, steps: _Steps, carry: list[str], results: dict[str, bool]) -> list[str]:
+def _after_first(line: int, steps: _Steps, carry: list[str], results: dict[str, _Held]) -> list[str]:
     """Return the lines that make the first step outside, and scan all steps, the first of which gives what is known by then."""
     begun = "lambda a: a if a is None else torch.as_tensor(a).clone()"
-    given = ", ".join(f"{_TREE}({begun}, {n})" for n in carry)
+    given = ", ".join(f"{TREE}({begun}, {n})" for n in carry)
     return [
         f"steps_{line} = {steps.numbers}",
         f"known_{line} = body_{line}(({given},), steps_{line}[0])",
         f"def step_{line}(carry, step):",
         f"    made = body_{line}(carry, step)",
-        f"    return {_TREE}(lambda a, b: torch.where(step == steps_{line}[0], a, b), known_{line}, made)",
+        f"    return {TREE}(lambda a, b: torch.where(step == steps_{line}[0], a, b), known_{line}, made)",
         f"(({', '.join(carry)},), made_{line}) = torch._higher_order_ops.scan("
-        f"step_{line}, {_TREE}(torch.clone, known_{line}[0]), steps_{line}, dim=0)",
+        f"step_{line}, {TREE}(torch.clone, known_{line}[0]), steps_{line}, dim=0)",
         *_taken_apart(line, results),
     ]
 
 
-def _taken_apart(line: int, results: dict[str, bool]) -> list[str]:
-    """Return the lines that name what a scan stacked; after what a list held before the loop, where it held something."""
-    made = {n: f"made_{line}[{i}]" for i, n in enumerate(results)}
-    return [f"{n} = torch.cat([torch.stack({n}), {made[n]}])" if filled else f"{n} = {made[n]}" for n, filled in results.items()]
+def _taken_apart(line: int, results: dict[str, _Held]) -> list[str]:
+    """Return the lines that name what a scan stacked."""
+    return [f"{n} = {held.joined(n, f'made_{line}[{i}]')}" for i, (n, held) in enumerate(results.items())]
 
 
 def _statements(code: str) -> list[ast.stmt]:

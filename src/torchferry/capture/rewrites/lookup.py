@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import ast
 
-from torchferry.capture.rewrites import names
+from torchferry.capture.rewrites import conditions, names
 from torchferry.capture.rewrites.blocks import always_returns, find
 from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
+
+
+def suits(statement: ast.stmt) -> bool:
+    """Say whether a statement looks something up by a number read from a tensor, or by a name, which may stand for one."""
+    picked = [n.slice for n in ast.walk(statement) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Load)]
+    return any(isinstance(i, ast.Name) or any(conditions.reads_number(n) for n in ast.walk(i)) for i in picked)
+
+
+def reads(statement: ast.stmt) -> bool:
+    """Say whether a statement looks something up by a number that it reads from a tensor itself: `list[int(t)]`."""
+    found = _lookup(statement)
+    return found is not None and not isinstance(found[0].slice, ast.Name)
 
 
 def rewrite(function: FunctionNode, line: int) -> None:

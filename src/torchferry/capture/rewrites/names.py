@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
+from torchferry.capture.rewrites.source import TREE, CannotRewrite, FunctionNode
 
 
 def stored(nodes: Iterable[ast.AST]) -> list[str]:
@@ -31,10 +31,22 @@ def defined_before(function: FunctionNode, line: int) -> set[str]:
     """Return the names that are set, or are parameters, above a line of a function."""
     arguments = function.args
     named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *filter(None, (arguments.vararg, arguments.kwarg))]
-    before = [
-        s for s in ast.walk(function) if isinstance(s, ast.stmt) and s is not function and getattr(s, "lineno", line) < line
-    ]
-    return {a.arg for a in named} | set(stored(before))
+    return {a.arg for a in named} | set(stored(_heads_above(function.body, line)))
+
+
+def _heads_above(block: Sequence[ast.stmt], line: int) -> Iterable[ast.AST]:
+    """Yield what runs on the way to a line: plain statements, and the heads of compound ones; not the other side of a branch."""
+    for statement in block:
+        if getattr(statement, "lineno", line) >= line:
+            continue
+        blocks = [b for b in (getattr(statement, n, None) for n in ("body", "orelse", "finalbody")) if isinstance(b, list) and b]
+        yield from (child for child in ast.iter_child_nodes(statement) if not isinstance(child, ast.stmt | ast.ExceptHandler))
+        for handler in getattr(statement, "handlers", ()):
+            blocks.append(handler.body)
+        if isinstance(statement, ast.If) and line <= (statement.end_lineno or line):
+            blocks = [b for b in blocks if b[0].lineno <= line <= (b[-1].end_lineno or line)]
+        for inner in blocks:
+            yield from _heads_above(inner, line)
 
 
 def known_at(function: FunctionNode, around: Sequence[ast.stmt], line: int) -> tuple[FunctionNode, set[str]]:
@@ -62,8 +74,8 @@ def live_after(function: FunctionNode, block: Sequence[ast.stmt], index: int, lo
     return loaded(later) | loaded(block[index + 1 :])
 
 
-def held_as_tuples(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the names that may stand for several tensors, by how they are set and used: `s = (h, c)`, `h, c = s`, `s[0]`."""
+def held_together(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the names that may stand for several tensors, by how they are set and used: `s = (h, c)`, `h, c = s`, `s["h"]`."""
     names: set[str] = set()
     for node in _walk(nodes):
         match node:
@@ -71,7 +83,7 @@ def held_as_tuples(nodes: Iterable[ast.AST]) -> set[str]:
                 names.add(name)
             case ast.Assign(targets=[ast.Tuple()], value=ast.Name(id=name)) | ast.Starred(value=ast.Name(id=name)):
                 names.add(name)
-            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant()):
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant() | ast.Name()):
                 names.add(name)
     return names
 
@@ -114,7 +126,8 @@ def functional(body: list[ast.stmt]) -> list[ast.stmt]:
             raise CannotRewrite(f"`{ast.unparse(node)}` sets an attribute inside")
         if isinstance(node, ast.Global | ast.Nonlocal | ast.Yield | ast.YieldFrom | ast.Await | ast.Try | ast.With):
             raise CannotRewrite(f"`{type(node).__name__.lower()}` inside")
-    copies = [_assign(name, f"{name}.clone()") for name in dict.fromkeys(_spoiled(body))]
+    nested = held_together(body)
+    copies = [_assign(n, f"{TREE}(torch.clone, {n})" if n in nested else f"{n}.clone()") for n in dict.fromkeys(_spoiled(body))]
     return [*copies, *(_AsCalls().visit(_NotInPlace().visit(s)) for s in body)]
 
 

@@ -12,6 +12,7 @@ from torchferry.capture.rewrites import (
     branch,
     conditions,
     exits,
+    extremes,
     for_loops,
     functions,
     given,
@@ -50,9 +51,11 @@ def _skip_check(function: FunctionNode, line: int) -> None:
 
 REWRITES: dict[tuple[str, str], Callable[[FunctionNode, int], None]] = {
     ("check", "drop"): branch.drop_check,
+    ("branch", "extreme"): extremes.rewrite,
     ("branch", "always"): identities.rewrite,
     ("branch", "cond"): lambda f, line: branch.rewrite(f, line, "cond"),
     ("branch", "where"): lambda f, line: branch.rewrite(f, line, "where"),
+    ("ternary", "extreme"): extremes.rewrite,
     ("ternary", "always"): identities.rewrite,
     ("ternary", "where"): lambda f, line: branch.rewrite_ternary(f, line, "where"),
     ("ternary", "cond"): lambda f, line: branch.rewrite_ternary(f, line, "cond"),
@@ -114,6 +117,8 @@ def _ways(function: FunctionNode, place: Place) -> Iterator[tuple[str, str]]:
             ways = (("exit", "mask"), ("exit", "drop")) if not isinstance(place.loop, ast.While) else (("while", "while_loop"),)
             # a round on an empty tensor changes nothing: skipping it only saves work
             yield from reversed(ways) if conditions.is_emptiness(statement.test) else ways
+        if extremes.suits(statement):
+            yield "branch", "extreme"
         if identities.suits(statement):
             yield "branch", "always"
         ways = (("branch", "cond"), ("branch", "where"))
@@ -128,6 +133,8 @@ def _ways(function: FunctionNode, place: Place) -> Iterator[tuple[str, str]]:
             yield "for", "while_loop"
         yield from _SCANS
     kinds = {type(n) for n in ast.walk(statement)} if not hasattr(statement, "body") else set()
+    if ast.IfExp in kinds and extremes.suits(statement):
+        yield "ternary", "extreme"
     if ast.IfExp in kinds and identities.suits(statement):
         yield "ternary", "always"
     if ast.IfExp in kinds:
@@ -138,7 +145,9 @@ def _ways(function: FunctionNode, place: Place) -> Iterator[tuple[str, str]]:
         yield "list", "full"
     if kinds & {ast.ListComp, ast.GeneratorExp}:
         yield from _SCANS
-    if ast.Subscript in kinds:
+    if ast.Subscript in kinds and place.loop is not None and not lookup.reads(statement):
+        yield from _SCANS if isinstance(place.loop, ast.For) else (("while", "while_loop"),)
+    if kinds and lookup.suits(statement):
         yield "lookup", "all"
 
 

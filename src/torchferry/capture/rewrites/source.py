@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from types import CodeType
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
-# what a loop carries must be a tensor of its own, with the same strides in every round
+TREE = "torch.utils._pytree.tree_map"  # goes over one tensor as well as over a tuple, list or dict of them
+# what a branch or loop hands on must be a tensor of its own, with the same strides on every way
 OWN = ".clone(memory_format=torch.contiguous_format)"
 
 
@@ -37,6 +38,18 @@ def place_at(function: FunctionNode, line: int) -> None:
             node.lineno = node.end_lineno = line
             node.col_offset = node.end_col_offset = 0
             node.placed = True  # type: ignore[union-attr]
+
+
+def own(name: str, several: bool) -> str:
+    """Return the code for tensors of their own, made of what a name stands for: a number, a tensor, or several together."""
+    return f"{TREE}(lambda a: torch.as_tensor(a){OWN}, {name})" if several else f"torch.as_tensor({name}){OWN}"
+
+
+def chosen(condition: str, one: str, other: str, several: bool) -> str:
+    """Return the code for one value where a condition is true, and another where it is not; or several of each."""
+    if several:
+        return f"{TREE}(lambda a, b: torch.where({condition}, a, b), {one}, {other})"
+    return f"torch.where({condition}, {one}, {other})"
 
 
 def path_to(tree: ast.AST, line: int) -> list[ast.AST]:

@@ -5,6 +5,18 @@ from __future__ import annotations
 import ast
 
 
+def appended(statement: ast.stmt) -> tuple[str, ast.expr] | None:
+    """Return the list and the value of `list.append(value)`, `list += [value]` or `list.insert(0, value)`."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="insert"), args=[ast.Constant(0), value])):
+            return name, value
+        case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=ast.List(elts=[value])):
+            return name, value
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value])):
+            return name, value
+    return None
+
+
 class StackedLists(ast.NodeTransformer):
     """torch.stack and torch.cat of a list that is now one tensor, stacked along the first axis."""
 

@@ -15,6 +15,8 @@ class StepIndex(ast.NodeTransformer):
         self.generic_visit(node)
         parts = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
         hits = [i for i, p in enumerate(parts) if self._uses(p)]
+        if len(hits) > 1 and not any(isinstance(p, ast.Slice) or ast.unparse(p) in ("...", "None") for p in parts):
+            return self._one_by_one(node, parts)
         if len(hits) != 1 or isinstance(node.ctx, ast.Store):
             return node
         axis = (
@@ -39,24 +41,41 @@ class StepIndex(ast.NodeTransformer):
             return node
         return ast.copy_location(ast.parse(picked if width_one else f"{picked}.squeeze({axis})", mode="eval").body, node)
 
+    def _one_by_one(self, node: ast.Subscript, parts: list[ast.expr]) -> ast.AST:
+        """`x[t, last[t]]`, in which several numbers are tensors, one axis after the other."""
+        if isinstance(node.ctx, ast.Store):
+            return node
+        picked = f"({ast.unparse(node.value)})"
+        for part in parts:
+            picked = f"{picked}.index_select(0, torch.as_tensor({ast.unparse(part)}).reshape(1)).squeeze(0)"
+        return ast.copy_location(ast.parse(picked, mode="eval").body, node)
+
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        """`out[:, t] = value` as an index_copy into a new `out`."""
+        """`out[:, t] = value` as an index_copy into a new `out`; `mask[t, :n] = 1` changes as much of a row as it says."""
         self.generic_visit(node)
         target = node.targets[0]
         if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
             return node
         parts = list(target.slice.elts) if isinstance(target.slice, ast.Tuple) else [target.slice]
-        hits = [i for i, p in enumerate(parts) if self._uses(p)]
-        if len(hits) != 1 or not all(
-            isinstance(p, ast.Slice) and p.lower is p.upper is None for i, p in enumerate(parts) if i != hits[0]
-        ):
+        hits = [i for i, p in enumerate(parts) if self._uses(p) and self._number(p)[0] is not None]
+        slices = [(i, p) for i, p in enumerate(parts) if isinstance(p, ast.Slice) and p.step is None and i not in hits]
+        if len(hits) != 1 or len(slices) != len(parts) - 1:
             return node
-        name, axis, number = target.value.id, hits[0], ast.unparse(parts[hits[0]])
-        like = f"{name}.select({axis}, 0)"
-        value = f"torch.as_tensor({ast.unparse(node.value)}).to({name}.dtype).expand_as({like}).unsqueeze({axis})"
-        return ast.copy_location(
-            ast.parse(f"{name} = {name}.index_copy({axis}, torch.as_tensor({number}).reshape(1), {value})").body[0], node
-        )
+        name, axis, (number, keeps) = target.value.id, hits[0], self._number(parts[hits[0]])
+        place = f"torch.as_tensor({number}).reshape(1)"
+        like = f"{name}.narrow({axis}, 0, 1)"
+        bounded = [(at, part) for at, part in slices if part.lower is not None or part.upper is not None]
+        whole = ast.unparse(_Whole({ast.unparse(part) for _, part in bounded}).visit(node.value))
+        if isinstance(node.value, ast.Constant):
+            value = f"torch.full_like({like}, {whole})"
+        elif keeps:
+            value = f"torch.as_tensor({whole}).to({name}.dtype).expand_as({like})"
+        else:
+            value = f"torch.as_tensor({whole}).to({name}.dtype).expand_as({like}.squeeze({axis})).unsqueeze({axis})"
+        if bounded:
+            within = " & ".join(_within(part, like, at) for at, part in bounded)
+            value = f"torch.where({within}, {value}, {name}.index_select({axis}, {place}))"
+        return ast.copy_location(ast.parse(f"{name} = {name}.index_copy({axis}, {place}, {value})").body[0], node)
 
     def _uses(self, part: ast.expr) -> bool:
         return any(isinstance(n, ast.Name) and n.id == self.index for n in ast.walk(part))
@@ -69,3 +88,23 @@ class StepIndex(ast.NodeTransformer):
         if bounded and ast.unparse(part.upper) == f"{ast.unparse(part.lower)} + 1":  # type: ignore[arg-type]
             return ast.unparse(part.lower), True  # type: ignore[arg-type]
         return None, False
+
+
+def _within(part: ast.Slice, row: str, axis: int) -> str:
+    """Return the code for a mask of what a slice takes of a row along an axis, fit for the row's other axes."""
+    size = f"{row}.size({axis})"
+    ends = [(">=", part.lower), ("<", part.upper)]
+    # a bound below zero counts from the end, as it does in Python
+    bounds = [(sign, f"torch.as_tensor({ast.unparse(end)})") for sign, end in ends if end is not None]
+    tests = [f"(torch.arange({size}) {sign} torch.where({b} < 0, {b} + {size}, {b}))" for sign, b in bounds]
+    return f"({' & '.join(tests)}).reshape(-1, *[1] * ({row}.dim() - {axis + 1}))"
+
+
+class _Whole(ast.NodeTransformer):
+    """`x[t, :n]` as `x[t, :]`, where the rest of the row is left out otherwise."""
+
+    def __init__(self, slices: set[str]) -> None:
+        self.slices = slices
+
+    def visit_Slice(self, node: ast.Slice) -> ast.AST:
+        return ast.Slice() if ast.unparse(node) in self.slices else node

@@ -7,14 +7,14 @@ import copy
 from collections.abc import Sequence
 
 from torchferry.capture.rewrites import conditions, exits, names
-from torchferry.capture.rewrites.blocks import Place, contains, find, places
-from torchferry.capture.rewrites.source import OWN, CannotRewrite, FunctionNode
+from torchferry.capture.rewrites.blocks import around, contains, find
+from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode, own
 from torchferry.capture.rewrites.step_index import StepIndex
 
 
 def rewrite(function: FunctionNode, line: int) -> None:
     """Rewrite the `while` on a line, or around it."""
-    place = _loop_around(function, line)
+    place = around(function, line, ast.While)
     loop = place.statement
     assert isinstance(loop, ast.While)
     scope, before = names.known_at(function, place.around, loop.lineno)
@@ -22,6 +22,8 @@ def rewrite(function: FunctionNode, line: int) -> None:
     if contains(body, ast.Break, ast.Continue, ast.Return):
         raise CannotRewrite("it has exits of a kind that cannot be carried along")
     body = names.functional(body)
+    for counter in _counters(body):
+        body = [StepIndex(counter).visit(s) for s in body]
     after = names.live_after(scope, place.block, place.index, place.loop is not None)
     set_inside = names.stored(body)
     made = [n for n in set_inside if n not in before and n in after and n != flag]
@@ -29,6 +31,18 @@ def rewrite(function: FunctionNode, line: int) -> None:
     carried += [flag] if flag else []
     begun = _first_values(loop.lineno, copy.deepcopy(body), carried, made) if made else []
     place.replace(_emit(loop.lineno, test, body, [*carried, *made], flag, begun))
+
+
+def _counters(body: list[ast.stmt]) -> list[str]:
+    """Return the names that a loop's body moves on by a whole number: plain numbers, by the look of it."""
+    found = []
+    for statement in body:
+        match statement:
+            case ast.Assign(
+                targets=[ast.Name(id=name)], value=ast.BinOp(left=ast.Name(id=old), right=ast.Constant(value=int()))
+            ) if name == old:
+                found.append(name)
+    return found
 
 
 def _first_values(line: int, body: list[ast.stmt], carried: list[str], made: list[str]) -> list[ast.stmt]:
@@ -87,18 +101,6 @@ def _range(call: ast.Call) -> tuple[str, str, int]:
     return start, stop, stride
 
 
-def _loop_around(function: FunctionNode, line: int) -> Place:
-    """Return the innermost `while` that a line belongs to."""
-    around = [
-        p
-        for p in places(function.body)
-        if isinstance(p.statement, ast.While) and line in range(p.statement.lineno, (p.statement.end_lineno or 0) + 1)
-    ]
-    if not around:
-        raise CannotRewrite(f"no loop around line {line}")
-    return around[-1]
-
-
 def _without_breaks(loop: ast.While, before: set[str]) -> tuple[ast.expr, list[ast.stmt], str | None]:
     """Return the loop with each `if ...: break` turned into a flag, the flag being part of the condition."""
     flag = f"stop_{loop.lineno}"
@@ -135,8 +137,8 @@ def _emit(
     going = ast.parse(f"def going_{line}({given}):\n    return {condition}").body[0]
     step = ast.parse(f"def step_{line}({given}):\n    pass").body[0]
     assert isinstance(step, ast.FunctionDef)
-    results = ", ".join(f"torch.as_tensor({n}){OWN}" for n in carried)
+    nested = names.held_together(body)
+    results = ", ".join(own(n, n in nested) for n in carried)
     step.body = [*body, ast.parse(f"def f():\n    return ({results},)").body[0].body[0]]  # type: ignore[attr-defined]
-    first = ", ".join(f"torch.as_tensor({n}){OWN}" for n in carried)
-    call = ast.parse(f"({given},) = torch._higher_order_ops.while_loop(going_{line}, step_{line}, ({first},))").body[0]
+    call = ast.parse(f"({given},) = torch._higher_order_ops.while_loop(going_{line}, step_{line}, ({results},))").body[0]
     return [*start, *begun, going, step, call]

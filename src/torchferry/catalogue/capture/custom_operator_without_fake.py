@@ -45,6 +45,8 @@ class CustomOperatorWithoutFake(Rule):
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         for finding in clues.stopped(case, *_PHRASES):
             name = operator_name(finding.facts["said"])
+            if name is None:  # another strategy spoke of some operator: it is not what stopped this line
+                continue
             short = name.rpartition("::")[2].partition(".")[0]
             yield Diagnosis(
                 self.code,
@@ -61,13 +63,13 @@ class CustomOperatorWithoutFake(Rule):
             )
 
 
-def operator_name(said: str) -> str:
-    """Return the operator that a message is about."""
+def operator_name(said: str) -> str | None:
+    """Return the operator that a message is about, or None."""
     if found := re.search(r"(\w+::\w+)(?:\.\w+)?", said):
         return found[1]
     if found := re.search(r"unsupported operator: (\w+)\.(\w+)", said):
         return f"{found[1]}::{found[2]}"
-    return "of unknown name"
+    return None
 
 
 def bad() -> Job:

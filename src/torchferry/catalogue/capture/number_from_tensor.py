@@ -8,8 +8,6 @@ from torchferry.catalogue import capture_clues as clues
 from torchferry.catalogue.rule import Rule
 from torchferry.records import Case, Diagnosis, Job, Location
 
-_PHRASES = ("data-dependent", "GuardOnDataDependentSymNode", "DataDependentOutputException", "DynamicOutputShapeException")
-
 
 class NumberFromTensor(Rule):
     """Python needs the number in a tensor to go on
@@ -26,8 +24,6 @@ class NumberFromTensor(Rule):
     code, stage = "CAP006", "capture"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        if not clues.raised(case, *_PHRASES):
-            return
         for finding in clues.stops(case, "none"):
             if not clues.pinned(finding):
                 yield self._diagnosis(clues.place(finding), finding.facts["code"], finding.facts["text"])

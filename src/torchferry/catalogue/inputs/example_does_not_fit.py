@@ -27,14 +27,9 @@ class ExampleDoesNotFit(Rule):
         for finding in case.findings("example-does-not-fit"):
             facts = finding.facts
             named = f"`{facts['argument']}`" if facts["argument"] else "an argument"
-            sent = (
-                f"; the first example has {facts['expected']}, this one sent {facts['sent']}"
-                if {"expected", "sent"} <= facts.keys()
-                else ""
-            )
             yield Diagnosis(
                 self.code,
-                f"example {facts['example']} does not fit the file, at {named}: {facts['words']}{sent}",
+                f"example {facts['example']} does not fit the file, at {named}: {facts['words']}",
                 "bring the arguments into one form before they are sent (cast, pad, one file for each choice)",
                 finding.location or Location(),
             )

@@ -13,7 +13,7 @@ class ComplexOperatorWithoutOnnx(Rule):
 
     ## What happened
     ONNX has no complex numbers. torchferry writes operators on them with their real and imaginary parts; for this one it knows
-    no such form (factorisations other than LU, for one).
+    no such form (the eigenvalues of a general matrix, for one).
 
     ## Do instead
     Write the step with real tensors: `torch.view_as_real` before it, real arithmetic on the last axis, and
@@ -34,12 +34,12 @@ class ComplexOperatorWithoutOnnx(Rule):
 
 
 def bad() -> Job:
-    """Singular values of a complex matrix."""
+    """Eigenvalues of a complex matrix."""
     import torch
 
     class Spread(torch.nn.Module):
         def forward(self, real: torch.Tensor, imaginary: torch.Tensor) -> torch.Tensor:
-            return torch.linalg.svdvals(torch.complex(real, imaginary))
+            return torch.linalg.eigvals(torch.complex(real, imaginary)).abs()
 
     return Job(Spread().eval(), (torch.rand(3, 3), torch.rand(3, 3)))
 

@@ -1,8 +1,9 @@
 """Operators that torch.onnx lacks or gets wrong, one file a family.
 
-A family offers `DECOMPOSITIONS` (operator -> torch function in simpler operators), `DOUBLES` and `WHOLES` (the same, for
-float64 alone, and for integers and booleans alone), `TRANSLATIONS` (operator -> onnxscript function) and
-`COMPLEX_TRANSLATIONS` (the same for complex arguments, which come as real pairs on a last axis of size 2).
+A family offers `DECOMPOSITIONS` (operator -> torch function in simpler operators), `DOUBLES`, `WHOLES` and `MOVING_GROUPS`
+(the same for float64 alone, for integers and booleans alone, and where the number of groups is computed), `TRANSLATIONS`
+(operator -> onnxscript function) and `COMPLEX_TRANSLATIONS` (the same for complex arguments, which come as real pairs on a
+last axis of size 2).
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import pkgutil
 from collections.abc import Callable
 from functools import cache
 from typing import Any
+
+import torch
 
 Table = dict[Any, Callable[..., Any]]
 
@@ -29,14 +32,24 @@ def decompositions() -> Table:
     return _gathered("DECOMPOSITIONS")
 
 
-def doubles() -> Table:
-    """Return operator -> torch function that holds for float64 alone, for all families."""
-    return _gathered("DOUBLES")
+def special_decompositions() -> list[tuple[Table, Callable[..., bool]]]:
+    """Return tables of decompositions that hold for some calls alone, each with whether it holds for one."""
+    return [(_gathered("DOUBLES"), is_double), (_gathered("WHOLES"), is_whole), (_gathered("MOVING_GROUPS"), moves_groups)]
 
 
-def wholes() -> Table:
-    """Return operator -> torch function that holds for integers and booleans alone, for all families."""
-    return _gathered("WHOLES")
+def is_double(*args: Any, **kwargs: Any) -> bool:
+    """Whether a call computes in float64."""
+    return any(getattr(value, "dtype", value) == torch.float64 for value in (*args, *kwargs.values()))
+
+
+def is_whole(*args: Any, **_: Any) -> bool:
+    """Whether a call computes with integers or booleans."""
+    return bool(args) and isinstance(args[0], torch.Tensor) and not (args[0].is_floating_point() or args[0].is_complex())
+
+
+def moves_groups(*args: Any, **kwargs: Any) -> bool:
+    """Whether a call of a convolution computes its number of groups, which is its seventh argument."""
+    return isinstance(kwargs.get("groups", args[6] if len(args) > 6 else 1), torch.SymInt)
 
 
 def translations() -> Table:

@@ -30,8 +30,6 @@ def plain(axes: int) -> Callable[..., Tensor]:
     def function(
         x: Tensor, weight: Tensor, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1
     ) -> Tensor:
-        if isinstance(groups, int):
-            return NotImplemented
         stride, dilation = _each(stride, axes), _each(dilation, axes)
         padded = _pad(x, _ends(padding, weight.shape[2:], dilation))
         per_group = weight.reshape(groups, -1, *weight.shape[1:])
@@ -53,8 +51,6 @@ def transposed(axes: int) -> Callable[..., Tensor]:
         groups: Any = 1,
         dilation: Any = 1,
     ) -> Tensor:
-        if isinstance(groups, int):
-            return NotImplemented
         dilation = _each(dilation, axes)
         before = [d * (k - 1) - p for k, p, d in zip(weight.shape[2:], _each(padding, axes), dilation, strict=True)]
         ends = [(b, b + more) for b, more in zip(before, _each(output_padding, axes), strict=True)]
@@ -110,15 +106,7 @@ def _spread(x: Tensor, stride: Sequence[int]) -> Tensor:
     return x
 
 
-def has_moving_groups(node: Any) -> bool:
-    """Whether a node of a graph is a convolution whose number of groups is computed."""
-    if node.target not in MOVING_GROUPS:
-        return False
-    names = [argument.name for argument in node.target._schema.arguments]
-    return isinstance({**dict(zip(names, node.args, strict=False)), **node.kwargs}.get("groups"), torch.fx.Node)
-
-
-MOVING_GROUPS = {
+MOVING_GROUPS: dict[Any, Callable[..., Any]] = {
     **{getattr(aten, f"conv{n}d").default: plain(n) for n in (1, 2, 3)},
     **{getattr(aten, f"conv{n}d").padding: plain(n) for n in (1, 2, 3)},
     aten.conv_transpose1d.default: transposed(1),

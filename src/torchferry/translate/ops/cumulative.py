@@ -40,7 +40,7 @@ def logcumsumexp(self: Tensor, dim: int) -> Tensor:
     items = self.movedim(dim, 0)
 
     def body(total: Tensor, item: Tensor) -> list[Tensor]:
-        larger = torch.maximum(total, item)
+        larger = torch.maximum(*(x.real if x.is_complex() else x for x in (total, item)))
         shift = torch.where(larger.isinf(), torch.zeros_like(larger), larger)
         return [((total - shift).exp() + (item - shift).exp()).log() + shift]
 

@@ -38,10 +38,11 @@ def atan(x: Tensor) -> Tensor:
 
 def atan2(self: Tensor, other: Tensor) -> Tensor:
     """Return the angle of a point, in the right quadrant; zeros keep their signs."""
+    self, other = (v if v.is_floating_point() else v.to(torch.get_default_dtype()) for v in (self, other))
     y, x = self.abs(), other.abs()
     alike = (y == x) & ((y == 0) | y.isinf())
     slope = torch.where(alike, torch.where(y == 0, y, torch.ones_like(y)), y / x)
-    angle = atan(slope)
+    angle = torch.atan(slope)
     angle = torch.where(_negative(other), math.pi - angle, angle)
     return torch.where(_negative(self), -angle, angle)
 
@@ -141,56 +142,26 @@ def arange(start: Any, end: Any, step: Any = 1, *, dtype: torch.dtype | None = N
     return torch.arange(math.ceil((end - start) / step)).to(dtype) * step + start
 
 
-def group_norm(
-    x: Tensor,
-    num_groups: int,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-    cudnn_enabled: bool = True,
-) -> Tensor:
-    """Return the channels normalised in groups."""
-    grouped = x.reshape(x.shape[0], num_groups, -1)
-    normal = _normal(grouped, [-1], eps).reshape(x.shape)
-    shape = [1, x.shape[1], *[1] * (x.dim() - 2)]
-    normal = normal if weight is None else normal * weight.reshape(shape)
-    return normal if bias is None else normal + bias.reshape(shape)
-
-
-def layer_norm(
-    x: Tensor,
-    normalized_shape: Any,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-    cudnn_enable: bool = True,
-) -> Tensor:
-    """Return the last axes normalised."""
-    normal = _normal(x, list(range(-len(normalized_shape), 0)), eps)
-    normal = normal if weight is None else normal * weight
-    return normal if bias is None else normal + bias
-
-
-def _normal(x: Tensor, axes: list[int], eps: float) -> Tensor:
-    apart = x - x.mean(axes, keepdim=True)
-    return apart / ((apart * apart).mean(axes, keepdim=True) + eps).sqrt()
+def var_mean(self: Tensor, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """Return variance and mean: torch.onnx divides the two in one by a size in float32."""
+    axes = list(range(self.dim())) if dim is None else dim
+    return torch.var(self, axes, correction=1 if correction is None else correction, keepdim=keepdim), self.mean(axes, keepdim)
 
 
 TORCHS_OWN = (
     *(aten.addcmul.default, aten.addcdiv.default, aten.leaky_relu.default, aten.hardtanh.default, aten.elu.default),
     *(aten.hardsigmoid.default, aten.hardswish.default, aten.gelu.default, aten.celu.default, aten.selu.default),
-    *(aten.native_layer_norm.default, aten.linspace.default, aten.mish.default),
+    *(aten.native_layer_norm.default, aten.native_group_norm.default, aten.linspace.default, aten.mish.default),
     *(aten.upsample_nearest1d.vec, aten.upsample_nearest2d.vec, aten.upsample_nearest3d.vec, aten.upsample_nearest1d.default),
     *(aten.upsample_nearest2d.default, aten.upsample_nearest3d.default, aten.upsample_bilinear2d.vec),
     *(aten.upsample_bilinear2d.default, aten.upsample_bicubic2d.vec, aten.upsample_bicubic2d.default),
     *(aten.upsample_trilinear3d.vec, aten.upsample_linear1d.vec, aten.grid_sampler_2d.default),
 )
+DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {aten.atan2.default: atan2}  # torch.onnx's loses the sign of a zero
 DOUBLES: dict[Any, Callable[..., Any]] = {
     **{target: decomposition_table[target] for target in TORCHS_OWN if target in decomposition_table},
-    aten.group_norm.default: group_norm,
-    aten.layer_norm.default: layer_norm,
+    **{target: target.decompose for target in (aten.group_norm.default, aten.layer_norm.default)},
     aten.atan.default: atan,
-    aten.atan2.default: atan2,
     aten.asin.default: asin,
     aten.acos.default: acos,
     aten.sinh.default: sinh,
@@ -202,6 +173,7 @@ DOUBLES: dict[Any, Callable[..., Any]] = {
     aten.softplus.default: softplus,
     aten.log_sigmoid.default: log_sigmoid,
     aten.arange.start_step: arange,
+    aten.var_mean.correction: var_mean,
     aten.add.Tensor: add,
     aten.sub.Tensor: sub,
     aten.pow.Scalar: power_of,

@@ -126,6 +126,13 @@ def log_sigmoid(self: Any) -> Any:
     return op.Neg(op.Softplus(op.Neg(self)))
 
 
+def sign(self: Any) -> Any:
+    """Return -1, 0 or 1; of a NaN, 0 as torch has it."""
+    if self.dtype is None or not self.dtype.is_floating_point():
+        return op.Sign(self)
+    return op.Where(op.IsNaN(self), op.CastLike(op.Constant(value_float=0.0), self), op.Sign(self))
+
+
 def reduce_or_all(reduce: Callable[..., Any]) -> Callable[..., Any]:
     """Return amax or amin, over all axes where none is named."""
 
@@ -172,6 +179,8 @@ TRANSLATIONS: dict[Any, Callable[..., Any]] = {
     aten.expm1.default: expm1,
     aten.log1p.default: log1p,
     aten.log_sigmoid.default: log_sigmoid,
+    aten.sign.default: sign,
+    aten.sgn.default: sign,
     aten.prod.dim_int: prod,
     aten.amax.default: reduce_or_all(op.ReduceMax),
     aten.amin.default: reduce_or_all(op.ReduceMin),
@@ -185,6 +194,8 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.heaviside.default: heaviside,
     aten.nextafter.default: nextafter,
     aten.aminmax.default: aminmax,
+    aten._is_all_true.default: torch.all,  # what torch._check_tensor_all asks of a tensor
+    aten._is_any_true.default: torch.any,
     aten.squeeze.dims: squeeze_dims,
     aten.rrelu_with_noise_functional.default: rrelu,
 }

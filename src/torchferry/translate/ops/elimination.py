@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchferry.translate.complex_forms import real_only
 from torchferry.translate.ops.loop import repeat
 
 aten = torch.ops.aten
@@ -41,6 +40,11 @@ def _smaller(a: Tensor) -> Any:
     return torch.sym_min(a.shape[-2], a.shape[-1])
 
 
+def _weight(x: Tensor) -> Tensor:
+    """Return what LAPACK chooses a pivot by: the size, and of complex numbers that of both parts."""
+    return x.real.abs() + x.imag.abs() if x.is_complex() else x.abs()
+
+
 def lu_packed(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return L and U in one matrix, LAPACK's pivots (from 1), and the order of rows that they amount to."""
     batch, rows = a.shape[:-2], a.shape[-2]
@@ -49,7 +53,7 @@ def lu_packed(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
     def step(k: Tensor, m: Tensor, order: Tensor, pivots: Tensor) -> list[Tensor]:
         places, across = torch.arange(m.shape[-2]), torch.arange(m.shape[-1])
-        size = torch.where(places >= k, column(m, k).squeeze(-1).abs(), -1.0)
+        size = torch.where(places >= k, _weight(column(m, k).squeeze(-1)), -1.0)
         best = size.argmax(-1, keepdim=True)
         swapped = torch.where(places == k, best, torch.where(places == best, k, places))
         m = m.gather(-2, swapped.unsqueeze(-1).expand_as(m))
@@ -143,13 +147,19 @@ def slogdet_with_factors(a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return sign and logarithm of the determinant, and what their gradient would need."""
     packed, pivots, _ = lu_packed(a)
     pivotal = diagonal(packed)
-    sign = pivotal.sign().prod(-1) * _odd_swaps(pivots).to(a.dtype)
+    sign = pivotal.sgn().prod(-1) * _odd_swaps(pivots).to(a.dtype)
     return sign, pivotal.abs().log().sum(-1), packed, pivots
 
 
 def slogdet(a: Tensor) -> tuple[Tensor, Tensor]:
     """Return sign and logarithm of the determinant."""
     return slogdet_with_factors(a)[:2]
+
+
+def logdet(a: Tensor) -> Tensor:
+    """Return the logarithm of the determinant; a negative one has none."""
+    sign, size = slogdet(a)
+    return sign.log() + size
 
 
 def solve_ex(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False) -> tuple[Tensor, Tensor]:
@@ -204,28 +214,28 @@ def lu(a: Tensor, *, pivot: bool = True) -> tuple[Tensor, ...]:
 def lu_solve(factors: Tensor, pivots: Tensor, b: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
     """Return X with A X = B from A's packed factors."""
     if not left:
-        return lu_solve(factors, pivots, b.mT, adjoint=not adjoint).mT
+        return lu_solve(factors, pivots, b.mH, adjoint=not adjoint).mH
     order = _order_of(pivots, factors.shape[-2])
     if not adjoint:
         return lu_apply(factors, order, b)
-    y = solve_triangular(factors.mT, b, upper=False)
-    y = solve_triangular(factors.mT, y, upper=True, unitriangular=True)
+    y = solve_triangular(factors.mH, b, upper=False)
+    y = solve_triangular(factors.mH, y, upper=True, unitriangular=True)
     back = order.argsort(-1).expand(*y.shape[:-2], order.shape[-1])
     return y.gather(-2, back.unsqueeze(-1).expand_as(y))
 
 
 def cholesky(a: Tensor, *, upper: bool = False) -> Tensor:
     """Return the triangular root; NaN where the matrix is not positive definite."""
-    a = a.mT if upper else a
+    a = a.mH if upper else a
 
     def step(k: Tensor, rest: Tensor, root: Tensor) -> list[Tensor]:
         places = torch.arange(rest.shape[-1])
         here = torch.where((places >= k).unsqueeze(-1), column(rest, k), torch.zeros((), dtype=rest.dtype))
         line = here / column(row(rest, k), k).sqrt()
-        return [rest - line * line.mT, torch.where(places == k, line, root)]
+        return [rest - line * line.mH, torch.where(places == k, line, root)]
 
     root = repeat(a.shape[-1], [a.clone(), torch.zeros_like(a)], step)[1]
-    return root.mT if upper else root
+    return root.mH if upper else root
 
 
 def cholesky_old(a: Tensor, upper: bool = False) -> Tensor:
@@ -240,8 +250,8 @@ def cholesky_ex(a: Tensor, *, upper: bool = False, check_errors: bool = False) -
 
 def cholesky_solve(b: Tensor, root: Tensor, upper: bool = False) -> Tensor:
     """Return X with A X = B from A's triangular root."""
-    lower = root.mT if upper else root
-    return solve_triangular(lower.mT, solve_triangular(lower, b, upper=False), upper=True)
+    lower = root.mH if upper else root
+    return solve_triangular(lower.mH, solve_triangular(lower, b, upper=False), upper=True)
 
 
 def cholesky_inverse(root: Tensor, upper: bool = False) -> Tensor:
@@ -279,15 +289,16 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten._linalg_det.default: det_with_factors,
     aten.linalg_slogdet.default: slogdet,
     aten.slogdet.default: slogdet,
+    aten.logdet.default: logdet,
     aten._linalg_slogdet.default: slogdet_with_factors,
     aten.linalg_lu_factor.default: lu_factor,
     aten.linalg_lu_factor_ex.default: lu_factor_ex,
     aten.linalg_lu.default: lu,
     aten.lu_unpack.default: lu_unpack,
-    aten.linalg_lu_solve.default: real_only(lu_solve),
-    aten.linalg_cholesky.default: real_only(cholesky),
-    aten.linalg_cholesky_ex.default: real_only(cholesky_ex),
-    aten.cholesky.default: real_only(cholesky_old),
-    aten.cholesky_solve.default: real_only(cholesky_solve),
-    aten.cholesky_inverse.default: real_only(cholesky_inverse),
+    aten.linalg_lu_solve.default: lu_solve,
+    aten.linalg_cholesky.default: cholesky,
+    aten.linalg_cholesky_ex.default: cholesky_ex,
+    aten.cholesky.default: cholesky_old,
+    aten.cholesky_solve.default: cholesky_solve,
+    aten.cholesky_inverse.default: cholesky_inverse,
 }

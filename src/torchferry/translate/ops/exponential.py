@@ -40,10 +40,11 @@ COEFFICIENTS = (  # of 1, A, A^2, A^3 and A^6
 
 def matrix_exp(a: Tensor) -> Tensor:
     """Return the exponential of each matrix."""
-    if a.numel() == 0 or a.dtype not in LARGEST:
+    norms = a.abs().sum(-2)
+    if a.numel() == 0 or norms.dtype not in LARGEST:
         return a.clone() if a.numel() == 0 else NotImplemented
-    norm = a.abs().sum(-2).amax(-1)
-    halvings = (norm / LARGEST[a.dtype]).log2().ceil().clamp(0, SQUARINGS)
+    norm = norms.amax(-1)
+    halvings = (norm / LARGEST[norm.dtype]).log2().ceil().clamp(0, SQUARINGS)
     x = a * torch.exp2(-halvings).unsqueeze(-1).unsqueeze(-1)
 
     def step(k: Tensor, m: Tensor, left: Tensor) -> list[Tensor]:

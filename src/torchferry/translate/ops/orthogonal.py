@@ -13,13 +13,29 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchferry.translate.complex_forms import real_only
 from torchferry.translate.ops.elimination import column, diagonal, row
 from torchferry.translate.ops.loop import repeat
 
 aten = torch.ops.aten
 SWEEPS = 10
 NOTHING = 1e-14  # of the largest singular value
+
+
+def _real(x: Tensor) -> Tensor:
+    return x.real if x.is_complex() else x
+
+
+def _imaginary(x: Tensor) -> Tensor:
+    return x.imag if x.is_complex() else torch.zeros_like(x)
+
+
+def _square(x: Tensor) -> Tensor:
+    """Return the squares of the sizes."""
+    return _real(x) * _real(x) + _imaginary(x) * _imaginary(x) if x.is_complex() else x * x
+
+
+def _exact(a: Tensor) -> Tensor:
+    return a.to(torch.complex128 if a.is_complex() else torch.float64)
 
 
 def _reflections(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -34,17 +50,17 @@ def _reflections(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         x = torch.where(places >= k, column(m, k), zero)
         below = torch.where(places > k, x, zero)
         alpha = row(x, k)
-        flat = (below * below).sum((-2, -1), keepdim=True) == 0
-        norm = (x * x).sum((-2, -1), keepdim=True).sqrt()
-        beta = torch.where(alpha < 0, norm, -norm)
+        flat = (_square(below).sum((-2, -1), keepdim=True) == 0) & (_imaginary(alpha) == 0)
+        norm = _square(x).sum((-2, -1), keepdim=True).sqrt()
+        beta = torch.where(_real(alpha) < 0, norm, -norm)
         safe = torch.where(flat, torch.ones_like(beta), beta)
         weight = torch.where(flat, zero, (beta - alpha) / safe)
         v = below / torch.where(flat, torch.ones_like(beta), alpha - beta)
         v = torch.where(places == k, torch.ones_like(v), v)
-        m2 = m - weight * v * v.mT.matmul(m)
+        m2 = m - weight.conj() * v * v.mH.matmul(m)
         m2 = torch.where((across == k) & (places > k), v, torch.where(across < k, m, m2))
         tau = torch.where(torch.arange(tau.shape[-1]) == k, weight.squeeze(-1), tau)
-        return [m2, tau, q - weight * q.matmul(v) * v.mT]
+        return [m2, tau, q - weight * q.matmul(v) * v.mH]
 
     packed, tau, q = repeat(steps, [a.clone(), tau, q], step)
     return packed, tau, q
@@ -79,7 +95,7 @@ def _product(packed: Tensor, tau: Tensor) -> Tensor:
         places = torch.arange(packed.shape[-2]).unsqueeze(-1)
         v = torch.where(places > k, column(packed, k), torch.zeros((), dtype=q.dtype))
         v = torch.where(places == k, torch.ones_like(v), v)
-        return [q - column(tau.unsqueeze(-2), k) * q.matmul(v) * v.mT, packed, tau]
+        return [q - column(tau.unsqueeze(-2), k) * q.matmul(v) * v.mH, packed, tau]
 
     return repeat(tau.shape[-1], [q, packed.clone(), tau.clone()], step)[0]
 
@@ -92,29 +108,29 @@ def householder_product(packed: Tensor, tau: Tensor) -> Tensor:
 def ormqr(packed: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
     """Return the product of reflections times a matrix."""
     q = _product(packed, tau)
-    q = q.mT if transpose else q
+    q = q.mH if transpose else q
     return q.matmul(other) if left else other.matmul(q)
 
 
 def _rotate(gram: Tensor, k: Tensor) -> Tensor:
-    """Return the rotations that make a symmetric matrix zero at all pairs of round k."""
-    size = gram.shape[-1]
-    places, rounds = torch.arange(size), size - 1
+    """Return the rotations that make a Hermitian matrix zero at all pairs of round k."""
+    places, rounds = torch.arange(gram.shape[-1]), gram.shape[-1] - 1
     partner = torch.remainder(2 * k - places, rounds)
     partner = torch.where(places == rounds, torch.remainder(k, rounds), torch.where(partner == places, rounds, partner))
     pairs = (places.unsqueeze(-1) == partner).mT  # pairs[i, j]: j is i's partner
-    own = diagonal(gram)
+    own = _real(diagonal(gram))
     other = own.gather(-1, partner.expand_as(own))
     across = torch.where(pairs, gram, torch.zeros((), dtype=gram.dtype)).sum(-1)
     first = places < partner
     apart = torch.where(first, other - own, own - other)
-    still = across == 0
-    ratio = apart / torch.where(still, torch.ones_like(across), 2 * across)
-    tangent = torch.where(ratio < 0, -1.0, 1.0).to(gram.dtype) / (ratio.abs() + (1 + ratio * ratio).sqrt())
-    tangent = torch.where(still, torch.zeros_like(tangent), tangent)
-    cosine = 1 / (1 + tangent * tangent).sqrt()
-    sine = torch.where(first, tangent, -tangent) * cosine
-    return torch.diag_embed(cosine) + torch.where(pairs, sine.unsqueeze(-1), torch.zeros((), dtype=gram.dtype))
+    size = across.abs()
+    still = size == 0
+    safe = torch.where(still, torch.ones_like(size), size)
+    ratio = apart / (2 * safe)
+    tangent = torch.where(ratio < 0, -1.0, 1.0).to(ratio.dtype) / (ratio.abs() + (1 + ratio * ratio).sqrt())
+    cosine = torch.where(still, torch.ones_like(tangent), 1 / (1 + tangent * tangent).sqrt())
+    sine = torch.where(first, tangent, -tangent) * cosine * (across / safe)  # nothing where nothing is across
+    return torch.diag_embed(cosine).to(gram.dtype) + torch.where(pairs, sine.unsqueeze(-1), torch.zeros((), dtype=gram.dtype))
 
 
 def _even(size: Any) -> Any:
@@ -124,9 +140,9 @@ def _even(size: Any) -> Any:
 
 def eigh(a: Tensor, UPLO: str = "L", compute_v: bool = True) -> tuple[Tensor, Tensor]:
     """Return eigenvalues in rising order, and eigenvectors as columns."""
-    size, dtype, a = a.shape[-1], a.dtype, a.to(torch.float64)
-    lower = a if UPLO == "L" else a.mT
-    symmetric = lower.tril() + lower.tril(-1).mT
+    size, dtype, a = a.shape[-1], a.dtype, _exact(a)
+    lower = a if UPLO == "L" else a.mH
+    symmetric = lower.tril(-1) + lower.tril(-1).mH + torch.diag_embed(_real(diagonal(lower)))
     extra = _even(size)
     padded = torch.nn.functional.pad(symmetric, (0, extra, 0, extra))
     players = padded.shape[-1]
@@ -134,13 +150,13 @@ def eigh(a: Tensor, UPLO: str = "L", compute_v: bool = True) -> tuple[Tensor, Te
 
     def step(k: Tensor, m: Tensor, v: Tensor) -> list[Tensor]:
         turn = _rotate(m, k)
-        return [turn.mT.matmul(m).matmul(turn), v.matmul(turn)]
+        return [turn.mH.matmul(m).matmul(turn), v.matmul(turn)]
 
     m, v = repeat(SWEEPS * (players - 1), [padded.clone(), vectors], step)
-    values = diagonal(m).narrow(-1, 0, size)
+    values = _real(diagonal(m)).narrow(-1, 0, size)
     ordered, order = torch.topk(values, size, -1, False, True)
     v = v.narrow(-1, 0, size).narrow(-2, 0, size)
-    return ordered.to(dtype), v.gather(-1, order.unsqueeze(-2).expand_as(v)).to(dtype)
+    return ordered.to(dtype.to_real()), v.gather(-1, order.unsqueeze(-2).expand_as(v)).to(dtype)
 
 
 def eigvalsh(a: Tensor, UPLO: str = "L") -> Tensor:
@@ -156,35 +172,35 @@ def linalg_eigh(a: Tensor, UPLO: str = "L") -> tuple[Tensor, Tensor]:
 def svd(a: Tensor, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None) -> tuple[Tensor, ...]:
     """Return U, S and V transposed, the singular values falling."""
     wide = bool(a.shape[-2] < a.shape[-1])
-    tall = a.mT if wide else a
+    tall = a.mH if wide else a
     left, values, right = _tall_svd(tall)
     if full_matrices:
         complete = qr(left, "complete")[0]
         left = torch.cat([left, complete.narrow(-1, tall.shape[-1], tall.shape[-2] - tall.shape[-1])], -1)
     u, v = (right, left) if wide else (left, right)
-    return u, values, v.mT
+    return u, values, v.mH
 
 
 def _tall_svd(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return U, S and V of a matrix with at least as many rows as columns: rotate its columns until they are orthogonal."""
-    size, dtype, a = a.shape[-1], a.dtype, a.to(torch.float64)
+    size, dtype, a = a.shape[-1], a.dtype, _exact(a)
     padded = torch.nn.functional.pad(a, (0, _even(size)))
     players = padded.shape[-1]
     vectors = torch.eye(players, dtype=a.dtype).expand(*a.shape[:-2], players, players).clone()
 
     def step(k: Tensor, m: Tensor, v: Tensor) -> list[Tensor]:
-        turn = _rotate(m.mT.matmul(m), k)
+        turn = _rotate(m.mH.matmul(m), k)
         return [m.matmul(turn), v.matmul(turn)]
 
     m, v = repeat(SWEEPS * (players - 1), [padded.clone(), vectors], step)
     m, v = m.narrow(-1, 0, size), v.narrow(-1, 0, size).narrow(-2, 0, size)
-    lengths = (m * m).sum(-2).sqrt()
+    lengths = _square(m).sum(-2).sqrt()
     values, order = torch.topk(lengths, size, -1, True, True)
     m = m.gather(-1, order.unsqueeze(-2).expand_as(m))
-    lost = values <= NOTHING * values.amax(-1, keepdim=True)  # of such columns only rounding errors are left
+    lost = values <= NOTHING * aten.slice.Tensor(values, -1, 0, 1)  # of such columns only rounding errors are left
     u = torch.where(lost.unsqueeze(-2), 0.0, m / torch.where(lost, torch.ones_like(values), values).unsqueeze(-2))
     u = torch.where(lost.unsqueeze(-2), qr(u)[0], u)  # any directions will do that are orthogonal to the others
-    return u.to(dtype), values.to(dtype), v.gather(-1, order.unsqueeze(-2).expand_as(v)).to(dtype)
+    return u.to(dtype), values.to(dtype.to_real()), v.gather(-1, order.unsqueeze(-2).expand_as(v)).to(dtype)
 
 
 def linalg_svd(a: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> tuple[Tensor, ...]:
@@ -195,7 +211,7 @@ def linalg_svd(a: Tensor, full_matrices: bool = True, *, driver: str | None = No
 def svd_old(self: Tensor, some: bool = True, compute_uv: bool = True) -> tuple[Tensor, ...]:
     """Return torch.svd, whose V is not transposed."""
     u, s, vh = svd(self, not some)
-    return u, s, vh.mT
+    return u, s, vh.mH
 
 
 def svdvals(a: Tensor, *, driver: str | None = None) -> Tensor:
@@ -206,43 +222,43 @@ def svdvals(a: Tensor, *, driver: str | None = None) -> Tensor:
 def pinv(a: Tensor, *, atol: Tensor | None = None, rtol: Tensor | None = None, hermitian: bool = False) -> Tensor:
     """Return the pseudo-inverse: singular values below the tolerance count as zero."""
     if a.numel() == 0:
-        return a.mT.clone()
+        return a.mH.clone()
     if hermitian:
         values, vectors = eigh(a)
-        u, s, vh = vectors * torch.where(values < 0, -1.0, 1.0).to(a.dtype).unsqueeze(-2), values.abs(), vectors.mT
+        u, s, vh = vectors * torch.where(values < 0, -1.0, 1.0).to(a.dtype).unsqueeze(-2), values.abs(), vectors.mH
     else:
         u, s, vh = svd(a)
     largest = s.amax(-1, keepdim=True)
     default = max(a.shape[-2], a.shape[-1]) * torch.finfo(a.dtype).eps
     if rtol is None:
-        rtol = torch.full((), default if atol is None else 0.0, dtype=a.dtype)
+        rtol = torch.full((), default if atol is None else 0.0, dtype=s.dtype)
     if atol is None:
-        atol = torch.zeros((), dtype=a.dtype)
-    least = torch.maximum(atol.to(a.dtype).unsqueeze(-1), rtol.to(a.dtype).unsqueeze(-1) * largest)
+        atol = torch.zeros((), dtype=s.dtype)
+    least = torch.maximum(atol.to(s.dtype).unsqueeze(-1), rtol.to(s.dtype).unsqueeze(-1) * largest)
     inverted = torch.where(s > least, 1 / s, torch.zeros_like(s))
-    return vh.mT.matmul(inverted.unsqueeze(-1) * u.mT)
+    return vh.mH.matmul(inverted.unsqueeze(-1) * u.mH)
 
 
 def pinv_float(a: Tensor, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Tensor:
     """Return the pseudo-inverse for tolerances given as numbers."""
-    tolerances = {n: torch.full((), v, dtype=a.dtype) for n, v in (("atol", atol), ("rtol", rtol)) if v is not None}
+    tolerances = {n: torch.full((), v, dtype=a.dtype.to_real()) for n, v in (("atol", atol), ("rtol", rtol)) if v is not None}
     return pinv(a, **tolerances, hermitian=hermitian)
 
 
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
-    aten.linalg_qr.default: real_only(qr),
-    aten.qr.default: real_only(qr_old),
-    aten.geqrf.default: real_only(geqrf),
-    aten.linalg_householder_product.default: real_only(householder_product),
-    aten.orgqr.default: real_only(householder_product),
-    aten.ormqr.default: real_only(ormqr),
-    aten._linalg_eigh.default: real_only(eigh),
-    aten.linalg_eigh.default: real_only(linalg_eigh),
-    aten.linalg_eigvalsh.default: real_only(eigvalsh),
-    aten._linalg_svd.default: real_only(svd),
-    aten.linalg_svd.default: real_only(linalg_svd),
-    aten.svd.default: real_only(svd_old),
-    aten.linalg_svdvals.default: real_only(svdvals),
-    aten.linalg_pinv.atol_rtol_tensor: real_only(pinv),
-    aten.linalg_pinv.atol_rtol_float: real_only(pinv_float),
+    aten.linalg_qr.default: qr,
+    aten.qr.default: qr_old,
+    aten.geqrf.default: geqrf,
+    aten.linalg_householder_product.default: householder_product,
+    aten.orgqr.default: householder_product,
+    aten.ormqr.default: ormqr,
+    aten._linalg_eigh.default: eigh,
+    aten.linalg_eigh.default: linalg_eigh,
+    aten.linalg_eigvalsh.default: eigvalsh,
+    aten._linalg_svd.default: svd,
+    aten.linalg_svd.default: linalg_svd,
+    aten.svd.default: svd_old,
+    aten.linalg_svdvals.default: svdvals,
+    aten.linalg_pinv.atol_rtol_tensor: pinv,
+    aten.linalg_pinv.atol_rtol_float: pinv_float,
 }

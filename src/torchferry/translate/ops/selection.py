@@ -1,4 +1,4 @@
-"""Results whose size the data decides: masked_select, nonzero, unique_consecutive, repeat_interleave."""
+"""Results whose size the data decides: masked_select, nonzero, unique_consecutive, repeat_interleave, bincount."""
 
 from __future__ import annotations
 
@@ -77,9 +77,24 @@ def nonzero(self: Any) -> Any:
     return op.ConstantOfShape(shape, value=ir.tensor([0], dtype=ir.DataType.INT64))
 
 
+def bincount(self: Any, weights: Any = None, minlength: Any = 0) -> Any:
+    """Return how often each number from zero on occurs, or what the weights of its occurrences sum to."""
+    numbers, one = op.Cast(self, to=ir.DataType.INT64), op.Constant(value_ints=[1])
+    least = op.Reshape(minlength, one) if isinstance(minlength, ir.Value) else op.Constant(value_ints=[minlength])
+    largest = op.ReduceMax(op.Concat(numbers, op.Constant(value_ints=[-1]), axis=0), keepdims=1)  # of nothing, too
+    if weights is None:
+        added, kind = op.Expand(one, op.Shape(numbers)), ir.DataType.INT64
+    else:
+        kind = ir.DataType.FLOAT if weights.dtype == ir.DataType.FLOAT else ir.DataType.DOUBLE
+        added = op.Cast(weights, to=kind)
+    nothing = op.ConstantOfShape(op.Max(least, op.Add(largest, one)), value=ir.tensor([0], dtype=kind))
+    return op.ScatterElements(nothing, numbers, added, axis=0, reduction="add")
+
+
 TRANSLATIONS: dict[Any, Callable[..., Any]] = {
     aten.masked_select.default: masked_select,
     aten.repeat_interleave.Tensor: repeat_interleave,
+    aten.bincount.default: bincount,
     aten.nonzero.default: nonzero,
     aten.unique_consecutive.default: unique_consecutive,
 }

@@ -75,11 +75,14 @@ def _dft(x: Any, axis: int, rank: int, size: Any, dtype: Any, *, inverse: bool) 
     """Return ONNX's DFT of pairs along an axis, unnormalised."""
     precise = isinstance(size, int) and size & (size - 1) == 0
     wide = x if precise or dtype == ir.DataType.DOUBLE else op.Cast(x, to=ir.DataType.DOUBLE)
-    wide = op.Unsqueeze(wide, _ints(0))  # it takes no axis 0
-    result = op.Squeeze(op.DFT(wide, axis=axis + 1, inverse=int(inverse), onesided=0), _ints(0))
-    if inverse:  # ONNX divides by the length
-        result = op.Mul(result, op.CastLike(op.Shape(x, start=axis, end=axis + 1), result))
+    wide = op.Unsqueeze(_conjugate(wide) if inverse else wide, _ints(0))  # it takes no axis 0
+    result = op.Squeeze(op.DFT(wide, axis=axis + 1, onesided=0), _ints(0))
+    result = _conjugate(result) if inverse else result  # onnxruntime's own inverse rounds its factor to float32
     return result if precise or dtype == ir.DataType.DOUBLE else op.Cast(result, to=dtype)
+
+
+def _conjugate(x: Any) -> Any:
+    return op.Mul(x, op.CastLike(op.Constant(value_floats=[1.0, -1.0]), x))
 
 
 def _along(x: Any, axis: int, rank: int, size: Any, dtype: Any, normalization: int, *, forward: bool) -> Any:
@@ -152,7 +155,7 @@ def _mirrored(half: Any, axis: int, length: Any) -> Any:
     count = op.Add(op.Div(length, _ints(2)), _ints(1))
     kept = op.Slice(half, _ints(0), count, _ints(axis))
     rest = op.Slice(kept, op.Sub(length, count), _ints(0), _ints(axis), _ints(-1))
-    return op.Concat(kept, op.Mul(rest, op.CastLike(op.Constant(value_floats=[1.0, -1.0]), half)), axis=axis)
+    return op.Concat(kept, _conjugate(rest), axis=axis)
 
 
 TRANSLATIONS: dict[Any, Callable[..., Any]] = {aten._fft_r2c.default: real_to_complex}

@@ -1,0 +1,51 @@
+"""Products of whole batches: where one reshape flattens the rows for a product and another puts them back, neither is needed."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+from onnx_ir.passes.common import RemoveUnusedNodesPass
+
+from torchferry.records import Facts
+from torchferry.translate.draft import Draft, attribute
+
+
+def whole_products(model: ir.Model, params: Facts) -> None:
+    """Write `Reshape, Gemm, Reshape` as `MatMul, Add` where the second reshape undoes the first, in place."""
+    for node in list(model.graph):
+        if node.op_type == "Reshape" and (gemm := made(node.inputs[0], "Gemm")) is not None and _plain(gemm):
+            _widen(node, gemm)
+    RemoveUnusedNodesPass()(model)
+
+
+def _widen(back: ir.Node, gemm: ir.Node) -> None:
+    flat = made(gemm.inputs[0], "Reshape")
+    whole = flat.inputs[0] if flat is not None else None
+    if whole is None or (rows := sizes(whole)) is None or (wanted := sizes(back.outputs[0])) is None or len(rows) < 3:
+        return
+    matrix = sizes(gemm.inputs[1])
+    if matrix is None or (rows[-1], wanted) != (matrix[0], (*rows[:-1], matrix[1])):
+        return
+    draft = Draft(back)
+    product = draft("MatMul", whole, gemm.inputs[1], dtype=whole.dtype)
+    draft.swap(draft("Add", product, gemm.inputs[2], dtype=whole.dtype))
+
+
+def _plain(gemm: ir.Node) -> bool:
+    """Whether a Gemm is x @ W + b, with a b for each column."""
+    turned = attribute(gemm, "transA", 0) or attribute(gemm, "transB", 0)
+    scaled = attribute(gemm, "alpha", 1.0) != 1.0 or attribute(gemm, "beta", 1.0) != 1.0
+    return not turned and not scaled and len(gemm.inputs) == 3 and len(sizes(gemm.inputs[2]) or ()) == 1
+
+
+def made(value: ir.Value | None, op_type: str) -> ir.Node | None:
+    """Return the node that gives a value, if it is a standard one of this type."""
+    node = value.producer() if value is not None else None
+    return node if node is not None and (node.domain, node.op_type) == ("", op_type) else None
+
+
+def sizes(value: ir.Value | None) -> tuple[int | str, ...] | None:
+    """Return a value's sizes, each a number or the name that stands for one; None where one is not known."""
+    if value is None or value.shape is None:
+        return None
+    found = [d if isinstance(d, int) else d.value for d in value.shape]
+    return None if None in found else tuple(d for d in found if d is not None)
