@@ -60,10 +60,11 @@ def bind(case: Case) -> Step:
         asked = matched.asked
         outputs = foreign.output_names(outputs, matched.outputs)
     prepared = _renamed(called, asked.inputs)
+    noticed = (*called.findings, *notices(called.callee, prepared, called.observed))
     parts = _parts(called)
     first = _signature(prepared, nothing_moves(prepared.tensors))
     if misfits := further.misfits(Feeder(called.callee, prepared, first), job.examples):
-        return _unfit((*called.findings, *misfits))
+        return _unfit((*noticed, *misfits))
     try:
         found, findings = _sizes(job, called, parts, asked)
     except CannotNarrow as error:
@@ -72,11 +73,10 @@ def bind(case: Case) -> Step:
         parts = pointing(parts, axis, size)
     feeder = Feeder(called.callee, prepared, _signature(prepared, found))
     if misfits := further.misfits(feeder, job.examples, sizes=True):
-        return _unfit((*called.findings, *findings, *misfits))
+        return _unfit((*noticed, *findings, *misfits))
     others = tuple(feeder.tensors(args, kwargs) for args, kwargs in job.examples)
     bound = _bound(prepared, found, feeder, parts=parts, outputs=outputs, others=others)
-    noticed = (*called.findings, *findings, *notices(called.callee, prepared, called.observed))
-    return Step("inputs", bound, findings=noticed, notes=(*found.notes, *fixed_words(prepared)))
+    return Step("inputs", bound, findings=(*noticed, *findings), notes=(*found.notes, *fixed_words(prepared)))
 
 
 def _unfit(findings: tuple[Finding, ...]) -> Step:

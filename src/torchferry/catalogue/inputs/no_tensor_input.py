@@ -21,6 +21,7 @@ class NoTensorInput(Rule):
     """
 
     code, stage = "INP007", "inputs"
+    explains = frozenset({"INP006"})  # that another example holds other texts
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         for finding in case.findings("no-tensor-input"):
