@@ -72,3 +72,17 @@ def attribute(node: ir.Node, name: str, default: Any = None) -> Any:
     """Return a node's attribute, or the default."""
     found = node.attributes.get(name)
     return default if found is None else found.value
+
+
+def made(value: ir.Value | None, op_type: str) -> ir.Node | None:
+    """Return the node that gives a value, if it is a standard one of this type."""
+    node = value.producer() if value is not None else None
+    return node if node is not None and (node.domain, node.op_type) == ("", op_type) else None
+
+
+def sizes(value: ir.Value | None) -> tuple[int | str, ...] | None:
+    """Return a value's sizes, each a number or the name that stands for one; None where one is not known."""
+    if value is None or value.shape is None:
+        return None
+    found = [d if isinstance(d, int) else d.value for d in value.shape]
+    return None if None in found else tuple(d for d in found if d is not None)

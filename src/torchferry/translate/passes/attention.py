@@ -14,9 +14,8 @@ import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass, ShapeInferencePass
 
 from torchferry.records import Facts
-from torchferry.translate.draft import Draft, attribute, constant_of
+from torchferry.translate.draft import Draft, attribute, constant_of, made, sizes
 from torchferry.translate.lowering import raise_to
-from torchferry.translate.passes.products import made, sizes
 
 OPSET = 23  # the first that has the operator
 SWAPPED = (0, 2, 1, 3)  # (batch, length, heads, width) to (batch, heads, length, width), and back

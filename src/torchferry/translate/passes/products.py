@@ -6,7 +6,7 @@ import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from torchferry.records import Facts
-from torchferry.translate.draft import Draft, attribute
+from torchferry.translate.draft import Draft, attribute, made, sizes
 
 
 def whole_products(model: ir.Model, params: Facts) -> None:
@@ -35,17 +35,3 @@ def _plain(gemm: ir.Node) -> bool:
     turned = attribute(gemm, "transA", 0) or attribute(gemm, "transB", 0)
     scaled = attribute(gemm, "alpha", 1.0) != 1.0 or attribute(gemm, "beta", 1.0) != 1.0
     return not turned and not scaled and len(gemm.inputs) == 3 and len(sizes(gemm.inputs[2]) or ()) == 1
-
-
-def made(value: ir.Value | None, op_type: str) -> ir.Node | None:
-    """Return the node that gives a value, if it is a standard one of this type."""
-    node = value.producer() if value is not None else None
-    return node if node is not None and (node.domain, node.op_type) == ("", op_type) else None
-
-
-def sizes(value: ir.Value | None) -> tuple[int | str, ...] | None:
-    """Return a value's sizes, each a number or the name that stands for one; None where one is not known."""
-    if value is None or value.shape is None:
-        return None
-    found = [d if isinstance(d, int) else d.value for d in value.shape]
-    return None if None in found else tuple(d for d in found if d is not None)

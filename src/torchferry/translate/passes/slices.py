@@ -5,8 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from torchferry.records import Facts
-from torchferry.translate.draft import constant_of
-from torchferry.translate.passes.products import made, sizes
+from torchferry.translate.draft import constant_of, made, sizes
 
 
 def no_whole_slices(model: ir.Model, params: Facts) -> None:
