@@ -35,7 +35,7 @@ from torch.onnx._internal.exporter._registration import ONNXRegistry
 
 import torchferry
 from torchferry.capture import capture
-from torchferry.records import Bound, Case, Fault, Job, Signature, Step, TensorSpec
+from torchferry.records import Bound, Case, Edit, Fault, Job, Signature, Step, TensorSpec
 from torchferry.translate import translate
 from torchferry.verify.arrays import arrays
 from torchferry.worker import Worker
@@ -51,15 +51,32 @@ ALLOWED = {
 }  # rtol, atol; others are exact
 KEPT = Path("build/ops")
 LIBRARY = cache(ONNXRegistry.from_torchlib)
-Convert = Callable[[Call, Path], "Path | str"]  # a file, or why there is none
+Convert = Callable[[Call, Path, Worker], "Path | str"]  # a file, or why there is none
 
 
-def ours(call: Call, folder: Path) -> Path | str:
-    """Return torchferry's file: captured and translated as `torchferry.export` does it, without repairs."""
+def ours(call: Call, folder: Path, worker: Worker) -> Path | str:
+    """Return torchferry's file: captured and translated as `torchferry.export` does it.
+
+    Of its repairs one is taken, and as there only if the file does not load: a dtype that the runtime has no kernels for is
+    computed in float32.
+    """
+    path = _ours(call, folder / "first", ())
+    dtype = next((name for name in ("bfloat16", "float64") if any(t.dtype == getattr(torch, name) for t in call.tensors)), None)
+    if isinstance(path, str) or dtype is None or _loads(path, worker):
+        return path
+    for number, params in enumerate(({"dtype": dtype}, {"dtype": dtype, "all": True})):
+        again = _ours(call, folder / f"again{number}", (Edit("capture", "prepare:float32-kernels", params),))
+        if isinstance(again, Path) and _loads(again, worker):
+            return again
+    return path
+
+
+def _ours(call: Call, folder: Path, edits: tuple[Edit, ...]) -> Path | str:
+    folder.mkdir()
     specs = tuple(TensorSpec(f"x{i}", str(t.dtype).removeprefix("torch."), tuple(t.shape)) for i, t in enumerate(call.tensors))
     names = tuple(f"y{i}" for i in range(len(call.eager(0))))
     bound = Bound(call, call.tensors, Signature(specs), names, None, vary=lambda *_: (), feeds=lambda *_: {})
-    case = Case(Job(workspace=folder), (Step("inputs", value=bound),))
+    case = Case(Job(workspace=folder, edits=edits), (Step("inputs", value=bound),))
     for stage in (capture, translate):
         step = stage(case)
         if step.fault is not None:
@@ -68,7 +85,15 @@ def ours(call: Call, folder: Path) -> Path | str:
     return step.value.path  # type: ignore[no-any-return]
 
 
-def stock(call: Call, folder: Path) -> Path | str:
+def _loads(path: Path, worker: Worker) -> bool:
+    key = worker.open(path)
+    if isinstance(key, Fault):
+        return False
+    worker.close(key)
+    return True
+
+
+def stock(call: Call, folder: Path, _: Worker) -> Path | str:
     """Return plain torch.onnx.export's file; its operator library, the same for every call, is built once."""
     path = folder / "stock.onnx"
     with torch.no_grad(), mock.patch.object(ONNXRegistry, "from_torchlib", staticmethod(LIBRARY)):
@@ -84,7 +109,7 @@ def judge(convert: Convert, call: Call, wanted: tuple[torch.Tensor, ...], worker
     folder = Path(tempfile.mkdtemp())
     signal.alarm(SECONDS)
     try:
-        made = convert(call, folder)
+        made = convert(call, folder, worker)
         return made if isinstance(made, str) else compare(made, call, wanted, worker)
     except Exception as error:  # the exporters raise anything; here it is a result like any other
         return f"{type(error).__name__}: {error}"

@@ -55,6 +55,16 @@ def pair(b: int, n: int, dtype: torch.dtype) -> Args:
     return numbers(b, n, dtype=dtype), numbers(b, n, dtype=dtype).flip(1)
 
 
+def pair_without_zero(b: int, n: int, dtype: torch.dtype) -> Args:
+    tenths = numbers(b, n, dtype=dtype) / 10
+    return numbers(b, n, dtype=dtype) / 5, torch.where(tenths == 0, 0.7, tenths)
+
+
+def with_infinity(b: int, n: int, dtype: torch.dtype) -> Args:
+    x = numbers(b, n, dtype=dtype)
+    return (torch.where(x > 2, -torch.inf, x) if x.is_floating_point() else x,)
+
+
 def sorted_and_values(b: int, n: int, dtype: torch.dtype) -> Args:
     return numbers(b, n, dtype=dtype).sort()[0], numbers(b, n + 2, dtype=dtype)
 
@@ -287,6 +297,46 @@ TABLE: dict[str, Row] = {
         "fdhlib",
     ),
     "nextafter": Row(torch.nextafter, pair, (ROWS, ROWS), "fd"),
+    "floored division": Row(
+        lambda x, y: (x.div(y, rounding_mode="floor"), x.div(0.3, rounding_mode="floor"), x // 0.1, x // -2.0, x // y),
+        pair_without_zero,
+        (ROWS, ROWS),
+        "fd",
+    ),
+    "remainder": Row(
+        lambda x, y: (x % y, -x % y, torch.remainder(x * 1e-6, -y), torch.remainder(x, 0.3), 7.5 % y),
+        pair_without_zero,
+        (ROWS, ROWS),
+        "fd",
+    ),
+    "logaddexp": Row(
+        lambda x, y: (torch.logaddexp(x * 50, y * 60), torch.logaddexp2(x * 50, y * 90), torch.signbit(x * 0)),
+        pair,
+        (ROWS, ROWS),
+        "fd",
+    ),
+    "std": Row(
+        lambda x: (
+            *(x.std(), x.std(-1), x.std(0, unbiased=False), x.std((0, 1), keepdim=True, correction=2), (x * 300).std(-1)),
+            *(*torch.std_mean(x, -1), *torch.std_mean(x), *torch.std_mean(x, (0, 1), keepdim=True, correction=0)),
+        ),
+        plane,
+        dtypes="fdh",
+        sizes=((3, 5), (2, 9), (4, 4)),
+    ),
+    "diagonal": Row(
+        lambda x: (
+            x.diagonal(),
+            x.diagonal(2),
+            x.diagonal(-1, 1, 0),
+            torch.diag(x, -2),
+            torch.diag(x[0]),
+            torch.diagonal_copy(x, 1),
+        ),
+        with_infinity,
+        dtypes="fdhlib",
+        sizes=((3, 5), (6, 3), (4, 4), (1, 1)),
+    ),
     "heaviside": Row(torch.heaviside, pair, (ROWS, ROWS), "fdhlib"),
     "adaptive average": Row(
         lambda x: (F.adaptive_avg_pool2d(x, (3, 2)), F.adaptive_avg_pool2d(x, 1)), images(5), IMAGES, "fdh", SIZES

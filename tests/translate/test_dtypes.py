@@ -74,3 +74,16 @@ def test_what_is_small_survives(dtype: torch.dtype, tmp_path: Path) -> None:
 def test_every_cast_names_its_type(tmp_path: Path) -> None:
     translated = agree(lambda x: F.gelu(x.log1p()) + F.celu(x), (torch.rand(2, 3),), tmp_path, BOTH, [(torch.rand(4, 5),)])
     assert "CastLike" not in {node.op_type for node in ir.traversal.RecursiveGraphIterator(translated.model.graph)}
+
+
+def test_half_precision_is_added_up_by_index(tmp_path: Path) -> None:
+    nodes, edges = torch.zeros(5, 4).half(), torch.tensor([0, 2, 0])
+    agree(lambda x, i, y: x.index_add(0, i, y), (nodes, edges, torch.randn(3, 4).half()), tmp_path)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16])
+def test_bits_of_bytes_and_short_integers_are_shifted(dtype: torch.dtype, tmp_path: Path) -> None:
+    def call(a: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return a >> 1, a << 3 & 120, torch.bitwise_left_shift(a, a[0] % 8), 1 << (a % 7)
+
+    agree(call, (torch.arange(12).reshape(3, 4).mul(21).to(dtype),), tmp_path)

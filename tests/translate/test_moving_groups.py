@@ -36,3 +36,17 @@ def test_weights_made_for_each_item_of_a_moving_batch(name: str, tmp_path: Path)
         return torch.randn(batch, 3, *(7, 6, 5)[:axes]), torch.randn(batch)
 
     agree(modulated, inputs(2), tmp_path, ({0: "b"}, {0: "b"}), others=[inputs(1), inputs(5)])
+
+
+def test_the_kernel_may_move_as_well(tmp_path: Path) -> None:
+    """As in a tracker: each picture is searched for a template of its own."""
+
+    def correlate(x: torch.Tensor, template: torch.Tensor) -> torch.Tensor:
+        result = F.conv2d(x.reshape(1, -1, *x.shape[2:]), template, groups=x.shape[0])
+        return result.reshape(x.shape[0], -1, *result.shape[2:])
+
+    def inputs(batch: int, height: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.randn(batch, 3, 8, 7), torch.randn(batch, 3, height, width)
+
+    axes = {0: "b"}, {0: "b", 2: "h", 3: "w"}
+    agree(correlate, inputs(2, 3, 4), tmp_path, axes, others=[inputs(1, 3, 3), inputs(3, 5, 2)])

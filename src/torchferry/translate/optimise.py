@@ -16,6 +16,8 @@ from onnxscript.optimizer import fold_constants_ir
 from torchferry.translate.exporter import silent
 from torchferry.translate.passes.casts import name_types
 from torchferry.translate.passes.padding import guard_pad_before_maxpool
+from torchferry.translate.passes.tails import exact_tails
+from torchferry.translate.passes.types import know_types
 
 FOLDED_INPUT = 8192  # elements; larger constants are weights, and folding them makes copies
 FOLDED_OUTPUT = 65536
@@ -58,7 +60,9 @@ def inline(model: ir.Model) -> None:
 def tidy(model: ir.Model) -> None:
     """Do what a file needs to be right in onnxruntime, optimised or not, in place."""
     guard_pad_before_maxpool(model, {})
+    know_types(model)
     name_types(model)
+    exact_tails(model)
     for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
         for attribute in node.attributes.values():
             if attribute.type == ir.AttributeType.GRAPH:

@@ -46,38 +46,4 @@ def _without_ones(term: str, tensor: Tensor, letters: str) -> tuple[str, Tensor]
     return term.replace("...", "".join(c for i, c in enumerate(letters) if i not in ones)), tensor
 
 
-def resize(self: Tensor, size: Sequence[Any], *, memory_format: Any = None) -> Tensor:
-    """Return the first elements in another shape; where there would be more than there are, memory is not defined."""
-    count: Any = 1
-    for s in size:
-        count = count * s
-    if not (isinstance(count, int) and isinstance(self.numel(), int) and count <= self.numel()):
-        return NotImplemented
-    return self.reshape(-1).narrow(0, 0, count).reshape(size).clone()
-
-
-def resize_as(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
-    """Return the first elements in another tensor's shape."""
-    return resize(self, list(the_template.shape))
-
-
-def roll(self: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
-    """Return the tensor turned round by amounts that are known at run time; by fixed ones it is left as it is."""
-    shifts, dims = (list(v) if isinstance(v, list | tuple) else [v] for v in (shifts, dims))
-    if all(isinstance(shift, int) for shift in shifts):
-        return NotImplemented
-    if not dims:
-        return roll(self.reshape(-1), shifts, [0]).reshape(self.shape)
-    result = self
-    for shift, dim in zip(shifts, dims, strict=True):
-        size = self.shape[dim]
-        result = result.index_select(dim, torch.remainder(torch.arange(size) - shift, size))
-    return result
-
-
-DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
-    aten.einsum.default: einsum,
-    aten.roll.default: roll,
-    aten.resize.default: resize,
-    aten.resize_as.default: resize_as,
-}
+DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {aten.einsum.default: einsum}

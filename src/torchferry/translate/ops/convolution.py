@@ -6,7 +6,6 @@ convolution is an ordinary one of the input with zeros put in between.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -86,14 +85,14 @@ def _biased(x: Tensor, bias: Tensor | None) -> Tensor:
 
 def _taps(x: Tensor, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> tuple[Tensor, list[Any]]:
     """Return what each tap of the kernel sees, [batch, groups, taps * in, places], and the size of each spatial axis."""
+    axes = len(kernel)
     spatial = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(x.shape[3:], kernel, stride, dilation, strict=True)]
-    seen = []
-    for tap in itertools.product(*map(range, kernel)):
-        part = x
-        for axis, (t, n, s, d) in enumerate(zip(tap, spatial, stride, dilation, strict=True), start=3):
-            part = aten.slice.Tensor(part, axis, t * d, t * d + (n - 1) * s + 1, s)
-        seen.append(part.flatten(3))
-    return torch.cat(seen, 2), spatial
+    for axis in reversed(range(axes)):  # each becomes two, places and taps, behind those that are still to come
+        seen = torch.arange(spatial[axis]).unsqueeze(1) * stride[axis] + torch.arange(kernel[axis]) * dilation[axis]
+        shape = *x.shape[: axis + 3], spatial[axis], kernel[axis], *x.shape[axis + 4 :]
+        x = x.index_select(axis + 3, seen.flatten()).reshape(shape)
+    places, taps = ([n + 3 for n in range(first, 2 * axes, 2)] for first in (0, 1))
+    return x.permute(0, 1, *taps, 2, *places).flatten(3 + axes).flatten(2, 2 + axes), spatial
 
 
 def _spread(x: Tensor, stride: Sequence[int]) -> Tensor:

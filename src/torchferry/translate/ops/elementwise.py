@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,11 +10,12 @@ import onnx_ir as ir
 import torch
 from onnxscript import opset18 as op
 from torch import Tensor
+from torch._decomp import decomposition_table
 
 aten = torch.ops.aten
 
 
-def _signed(x: Tensor) -> Tensor:
+def signed(x: Tensor) -> Tensor:
     """Whether the sign bit is set, -0.0 included: its reciprocal is negative."""
     return (x < 0) | ((x == 0) & (x.reciprocal() < 0)) if x.is_floating_point() else x < 0
 
@@ -21,7 +23,7 @@ def _signed(x: Tensor) -> Tensor:
 def copysign(self: Tensor, other: Tensor) -> Tensor:
     """Return the size of one with the sign of the other."""
     size = (self if self.is_floating_point() else self.to(torch.get_default_dtype())).abs()
-    return torch.where(_signed(other), -size, size)
+    return torch.where(signed(other), -size, size)
 
 
 def copysign_scalar(self: Tensor, other: float) -> Tensor:
@@ -69,9 +71,8 @@ def frexp(self: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def heaviside(self: Tensor, values: Tensor) -> Tensor:
-    """Return 0, `values` or 1 by the sign; NaN stays as torch leaves it: it is not less than 0 and not 0."""
-    zero, one = torch.zeros_like(self), torch.ones_like(self)
-    return torch.where(self == 0, values, torch.where(self < 0, zero, one))
+    """Return 0, `values` or 1 by the sign; for NaN 0, as it is not greater."""
+    return torch.where(self == 0, values, (self > 0).to(self.dtype))
 
 
 def nextafter(self: Tensor, other: Tensor) -> Tensor:
@@ -175,6 +176,13 @@ def squeeze_dims(self: Tensor, dim: Any) -> Tensor:
     return x.clone() if x is self else x
 
 
+def squeeze_dim(self: Tensor, dim: int) -> Any:
+    """Return the tensor as it is where the named axis is not 1: ONNX would refuse, and torch.onnx does not ask."""
+    size: Any = self.shape[dim] if self.dim() else 1
+    at_example = size.node.hint if isinstance(size, torch.SymInt) else size  # a computed size that nobody knows may be 1
+    return NotImplemented if at_example in (1, None) else self.clone()
+
+
 TRANSLATIONS: dict[Any, Callable[..., Any]] = {
     aten.expm1.default: expm1,
     aten.log1p.default: log1p,
@@ -185,17 +193,46 @@ TRANSLATIONS: dict[Any, Callable[..., Any]] = {
     aten.amax.default: reduce_or_all(op.ReduceMax),
     aten.amin.default: reduce_or_all(op.ReduceMin),
 }
+
+
+def floored(self: Tensor, other: Any, *, rounding_mode: str | None = "floor") -> Tensor:
+    """Return the floor of the quotient as torch has it, by way of the remainder: the quotient itself may be rounded up.
+
+    An integer has no such trouble, nor has division by a power of two.
+    """
+    dtype = torch.result_type(self, other)
+    halves = isinstance(other, int | float) and abs(math.frexp(other)[0]) == 0.5
+    if rounding_mode != "floor" or not dtype.is_floating_point or halves:
+        return NotImplemented
+    other = other if isinstance(other, Tensor) else torch.scalar_tensor(other, dtype=dtype)
+    rest = torch.fmod(self, other)
+    quotient = (self - rest) / other
+    quotient = torch.where((rest != 0) & ((rest < 0) != (other < 0)), quotient - 1, quotient)
+    whole_part = quotient.floor()
+    nearest = torch.where(quotient - whole_part > 0.5, whole_part + 1, whole_part)
+    plain = self / other
+    return torch.where(other == 0, plain, torch.where(quotient == 0, copysign(torch.zeros_like(plain), plain), nearest))
+
+
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.copysign.Tensor: copysign,
     aten.copysign.Scalar: copysign_scalar,
+    aten.div.Tensor_mode: floored,
+    aten.div.Scalar_mode: floored,
+    aten.floor_divide.default: floored,
+    aten.floor_divide.Scalar: floored,
     aten.fmax.default: fmax,
     aten.fmin.default: fmin,
     aten.frexp.Tensor: frexp,
     aten.heaviside.default: heaviside,
+    aten.logaddexp.default: decomposition_table[aten.logaddexp.default],
+    aten.logaddexp2.default: decomposition_table[aten.logaddexp2.default],
     aten.nextafter.default: nextafter,
     aten.aminmax.default: aminmax,
     aten._is_all_true.default: torch.all,  # what torch._check_tensor_all asks of a tensor
     aten._is_any_true.default: torch.any,
+    aten.squeeze.dim: squeeze_dim,
+    aten.signbit.default: signed,
     aten.squeeze.dims: squeeze_dims,
     aten.rrelu_with_noise_functional.default: rrelu,
 }

@@ -120,15 +120,18 @@ def size_of(self: Any) -> Any:
     return op.Size(self)
 
 
-def remainder_scalar(self: Any, other: Any) -> Any:
-    """Return the remainder with the divisor's sign, also for a divisor that is a size."""
-    divisor = op.CastLike(other if isinstance(other, ir.Value) else op.Constant(value=ir.tensor(other)), self)
-    if self.dtype is not None and self.dtype.is_floating_point():
-        rest = op.Mod(self, divisor, fmod=1)
-        zero = op.CastLike(op.Constant(value_float=0.0), self)
+def remainder(self: Any, other: Any) -> Any:
+    """Return the remainder with the divisor's sign, also for a divisor that is a size; a rounded quotient would be too coarse."""
+    tensor = self if isinstance(self, ir.Value) else other
+    number, divisor = (
+        op.CastLike(v if isinstance(v, ir.Value) else op.Constant(value=ir.tensor(v)), tensor) for v in (self, other)
+    )
+    if tensor.dtype is not None and tensor.dtype.is_floating_point():
+        rest = op.Mod(number, divisor, fmod=1)
+        zero = op.CastLike(op.Constant(value_float=0.0), tensor)
         crossed = op.And(op.Not(op.Equal(rest, zero)), op.Less(op.Mul(rest, op.Sign(divisor)), zero))
         return op.Where(crossed, op.Add(rest, divisor), rest)
-    return op.Mod(self, divisor)
+    return op.Mod(number, divisor)
 
 
 TRANSLATIONS: dict[Any, Callable[..., Any]] = {
@@ -166,5 +169,7 @@ TRANSLATIONS: dict[Any, Callable[..., Any]] = {
     torch._sym_acos: in_single(op.Acos),
     torch._sym_atan: in_single(op.Atan),
     aten.sym_numel.default: size_of,
-    aten.remainder.Scalar: remainder_scalar,
+    aten.remainder.Scalar: remainder,
+    aten.remainder.Scalar_Tensor: remainder,
+    aten.remainder.Tensor: remainder,
 }

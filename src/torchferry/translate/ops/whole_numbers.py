@@ -74,6 +74,25 @@ def lcm(self: Tensor, other: Tensor) -> Tensor:
     return (torch.div(self, safe, rounding_mode="trunc") * other).abs()
 
 
+def in_int32(target: Any) -> Callable[..., Tensor]:
+    """Return a shift of bytes and short integers computed in int32: torch.onnx's own takes unsigned ones for signed."""
+
+    def function(*args: Any) -> Tensor:
+        given = [arg for arg in args if isinstance(arg, Tensor)]
+        if given[0].dtype not in (torch.uint8, torch.int16):
+            return NotImplemented
+        wide = [arg.to(torch.int32) if isinstance(arg, Tensor) else arg for arg in args]
+        return target(*wide).to(given[0].dtype)  # type: ignore[no-any-return]
+
+    return function
+
+
+SHIFTS = [
+    *(aten.__lshift__.Scalar, aten.__lshift__.Tensor, aten.__rshift__.Scalar, aten.__rshift__.Tensor),
+    *(getattr(aten.bitwise_left_shift, kind) for kind in ("Tensor", "Tensor_Scalar", "Scalar_Tensor")),
+    *(getattr(aten.bitwise_right_shift, kind) for kind in ("Tensor", "Tensor_Scalar", "Scalar_Tensor")),
+]
+DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {target: in_int32(target) for target in SHIFTS}
 WHOLES: dict[Any, Callable[..., Any]] = {
     aten.floor.default: same,
     aten.ceil.default: same,

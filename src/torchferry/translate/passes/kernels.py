@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from torchferry.release_kernels import Kernel
 from torchferry.translate.draft import Draft, attribute
+from torchferry.translate.passes.types import schema_of, type_variables
 
 D = ir.DataType
 SMALL = (D.INT32, D.INT64)
@@ -27,11 +28,10 @@ Kernels = Mapping[tuple[str, str], tuple[Kernel, ...]]
 
 def widen(model: ir.Model, kernels: Kernels) -> None:
     """Put casts around the nodes whose type the runtime does not implement, in place."""
-    opset = model.opset_imports.get("", 0)  # a model may be nodes of other domains alone
     for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
-        if node.domain != "" or not any(_of(v) in WIDER or _of(v) in MEETING for v in (*node.inputs, *node.outputs)):
+        if not any(_of(v) in WIDER or _of(v) in MEETING for v in (*node.inputs, *node.outputs)):
             continue
-        schema = _schema(node.op_type, opset)
+        schema = schema_of(node, model.opset_imports)
         if schema is not None and (change := _needed(node, schema, kernels)):
             _cast_around(node, schema, *change)
 
@@ -40,24 +40,9 @@ def _of(value: ir.Value | None) -> ir.DataType | None:
     return None if value is None else value.dtype
 
 
-def _schema(op_type: str, opset: int) -> onnx.defs.OpSchema | None:
-    try:
-        return onnx.defs.get_schema(op_type, opset, "")
-    except onnx.defs.SchemaError:
-        return None
-
-
-def _variables(node: ir.Node, schema: onnx.defs.OpSchema) -> list[tuple[ir.Value | None, str]]:
-    """Return each input and output with the type variable that the schema gives it."""
-    pairs: list[tuple[ir.Value | None, str]] = []
-    for values, formal in ((node.inputs, schema.inputs), (node.outputs, schema.outputs)):
-        pairs += [(v, formal[min(i, len(formal) - 1)].type_str) for i, v in enumerate(values)]
-    return pairs
-
-
 def _needed(node: ir.Node, schema: onnx.defs.OpSchema, kernels: Kernels) -> tuple[str, ir.DataType, ir.DataType] | None:
     """Return the type variable to change, from which type, and to which; None where all is well, or nothing helps."""
-    bound = {name: d for v, name in _variables(node, schema) if (d := _of(v)) is not None}
+    bound = {name: d for v, name in type_variables(node, schema) if (d := _of(v)) is not None}
     if node.op_type in ("ScatterElements", "ScatterND") and attribute(node, "reduction", "none") != "none":
         return ("T", old, MEETING[old]) if (old := bound.get("T")) in MEETING else None
     known = [(types, first, last) for first, last, types in kernels.get(("", node.op_type), ())]
@@ -85,7 +70,7 @@ def _word(dtype: ir.DataType) -> str:
 
 
 def _cast_around(node: ir.Node, schema: onnx.defs.OpSchema, name: str, old: ir.DataType, new: ir.DataType) -> None:
-    draft, kinds = Draft(node), [kind for _, kind in _variables(node, schema)]
+    draft, kinds = Draft(node), [kind for _, kind in type_variables(node, schema)]
     given = [
         draft("Cast", v, to=int(new), dtype=new) if kind == name and _of(v) == old else v
         for v, kind in zip(node.inputs, kinds, strict=False)
