@@ -123,7 +123,7 @@ def _next_to_nothing(scene: Scene, n: int) -> bool:
 
 
 def _nearly(one: Array, two: Array) -> bool:
-    if one.shape != two.shape or not one.size or not is_float(one) or not is_float(two):
-        return False
+    if one.shape != two.shape or not two.any() or not is_float(one) or not is_float(two):
+        return False  # a mask of zeros is nothing times any number
     tiny = float(np.finfo(np.float32).tiny)
     return bool(np.allclose(wide(one), wide(two), rtol=NEXT_TO_NOTHING, atol=tiny, equal_nan=True))

@@ -105,7 +105,8 @@ def _further(moved: Array, want: Array, nudged: Array) -> Array:
     if nudged.shape != want.shape:
         return moved
     with np.errstate(invalid="ignore"):
-        return np.fmax(moved, np.abs(wide(nudged) - want))
+        further = np.fmax(moved, np.abs(wide(nudged) - want))
+    return np.where(np.isnan(want) & ~np.isnan(wide(nudged)), np.inf, further)
 
 
 def _few(left: list[Array], pairs: list[tuple[Array, Array, Array | None]]) -> bool:
@@ -182,9 +183,20 @@ def _slack(want: Array) -> Array:
 
 
 def _explained(want: Array, got: Array, truth: Array | None, moved: Array | None) -> Array:
-    """Return which numbers are as near to the truth as eager's, or no further off than nudging moves them."""
-    if not (np.isfinite(want) == np.isfinite(got)).all():
-        return np.full(want.shape, _explained_beyond_range(want, got, truth))
+    """Return which numbers are as near to the truth as eager's, or no further off than nudging moves them.
+
+    Where eager is NaN or infinite only until it is nudged, or where the truth is nothing divided by nothing, there is no
+    right number, and no reason to ask the file for eager's.
+    """
+    singular = np.zeros(want.shape, bool) if moved is None else ~np.isfinite(want) & np.isinf(moved)
+    if truth is not None and truth.shape == want.shape:
+        singular |= np.isnan(truth) | (np.isfinite(truth) & (np.abs(np.nan_to_num(truth)) > np.finfo(np.float32).max / 4))
+    unlike = (np.isnan(want) != np.isnan(got)) | (np.isinf(want) != np.isinf(got))
+    return np.where(unlike, singular, _explained_finite(want, got, truth, moved))
+
+
+def _explained_finite(want: Array, got: Array, truth: Array | None, moved: Array | None) -> Array:
+    """Return which numbers are explained, where both sides are finite or in the same way not."""
     with np.errstate(invalid="ignore", over="ignore"):
         far = np.nan_to_num(np.abs(got - want), nan=0.0)
         slack = _slack(want)
@@ -206,13 +218,3 @@ def _worst_of_its_kind(errors: Array, truth: Array) -> Array:
         decades = np.clip(np.floor(np.log10(np.abs(np.nan_to_num(truth)) + 1e-30)), -8, 40).astype(int)
     worst = {d: float(errors[decades == d].max()) for d in np.unique(decades)}
     return np.vectorize(lambda d: max(worst.get(d + step, 0.0) for step in (-1, 0, 1)), otypes=[float])(decades)
-
-
-def _explained_beyond_range(want: Array, got: Array, truth: Array | None) -> bool:
-    """Return whether infinities stand elsewhere only because the true values lie at the edge of the range."""
-    if truth is None or truth.shape != want.shape:
-        return False
-    edge = np.finfo(np.float32).max
-    unlike = np.isfinite(want) != np.isfinite(got)
-    with np.errstate(invalid="ignore"):
-        return bool((np.isfinite(truth[unlike]) & (np.abs(truth[unlike]) > edge / 4)).all())

@@ -9,7 +9,7 @@ import torch
 
 from torchferry.records import Bound
 from torchferry.verify.arrays import Array, array
-from torchferry.verify.masks import padding
+from torchferry.verify.masks import padding, speaks_of, token_mask
 from torchferry.verify.sides import Call
 
 LOUD = 100.0  # times the usual values: a mask that leaks a thousandth is seen
@@ -36,14 +36,20 @@ def tokens(bound: Bound, args: Call) -> Array | None:
 
 def with_garbage(bound: Bound, args: Call, real: Array, other: Call) -> Call:
     """Return a call with other, loud values where its tokens are not real."""
-    roles = [bound.roles.get(s.name, "float") for s in bound.signature.inputs]
+    names = [s.name for s in bound.signature.inputs]
+    mask = token_mask(bound.signature, dict(zip(names, map(array, bound.args), strict=True)), bound.roles)
+    masked = [n for n in per_token(bound, args, real) if mask is not None and speaks_of(mask.name, n, names)]
     pads = torch.from_numpy(~real)
-    return tuple(_with(a, o, pads) if role in ("float", "ids") else a for role, a, o in zip(roles, args, other, strict=True))
+    return tuple(_with(a, o, pads) if n in masked else a for n, a, o in zip(names, args, other, strict=True))
+
+
+def per_token(bound: Bound, args: Call, real: Array) -> list[str]:
+    """Return the inputs that have a value for each token."""
+    telling = [(s.name, a) for s, a in zip(bound.signature.inputs, args, strict=True)]
+    return [n for n, a in telling if bound.roles.get(n, "float") in ("float", "ids") and tuple(a.shape[:2]) == real.shape]
 
 
 def _with(values: torch.Tensor, other: torch.Tensor, pads: torch.Tensor) -> torch.Tensor:
-    if tuple(values.shape[:2]) != tuple(pads.shape):
-        return values
     loud = other * LOUD if values.is_floating_point() else other
     where = pads.reshape(tuple(pads.shape) + (1,) * (values.dim() - 2)).to(values.device)
     return torch.where(where, loud.to(values.dtype), values)

@@ -1,4 +1,7 @@
-"""The integers at which a model may change its mind: in guards, in its attributes and configs, in its source's `if`s."""
+"""The integers at which a model may change its mind: in guards, in its attributes and configs, in its source's `if`s.
+
+And those at which a file from elsewhere may: where its slices end, what its sizes are compared with.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,19 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
+import onnx
 import torch
 
 from torchferry.records import Guard
 
 MOST = 24  # marks tried; those from guards and comparisons come first
+MOST_OF_A_FILE = 8
+LONGEST = 1024  # a number of a file that may be a size worth the time
+# operators to which a constant says how far to go
+BOUNDED = frozenset({"Slice", "Range", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "Min", "Max", "Mod", "TopK"})
 _WORD = re.compile(r"(?<![\w.])\d+(?![\w.])")
 
 
@@ -25,6 +34,17 @@ def landmarks(module: torch.nn.Module, guards: Sequence[Guard] = ()) -> list[int
             if 2 <= number <= 2**16:
                 found.setdefault(number)
     return list(found)[:MOST]
+
+
+def in_file(path: Path) -> list[int]:
+    """Return the integers that bound sizes in a file: read by slices, ranges and comparisons, each once, in the file's order."""
+    model = onnx.load(str(path), load_external_data=False)
+    stored = {t.name: t for t in model.graph.initializer}
+    stored |= {n.output[0]: a.t for n in model.graph.node if n.op_type == "Constant" for a in n.attribute if a.name == "value"}
+    read = [stored[i] for n in model.graph.node if n.op_type in BOUNDED for i in n.input if i in stored]
+    small = [t for t in read if t.data_type in (t.INT32, t.INT64) and len(t.dims) < 2 and sum(t.dims) <= 8]
+    found = dict.fromkeys(int(v) for t in small for v in onnx.numpy_helper.to_array(t).reshape(-1))
+    return [v for v in found if 2 <= v <= LONGEST][:MOST_OF_A_FILE]
 
 
 def _in_guards(guards: Sequence[Guard]) -> Iterator[int]:

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from torchferry.records import Signature, Size
+from torchferry.records import Signature, Size, TensorSpec
 from torchferry.verify.arrays import Array
 
 MASK_WORDS = ("mask", "pad")
+# words in a mask's name that do not say whose tokens it is about
+GENERAL = frozenset(
+    {"mask", "masks", "pad", "padding", "attention", "attn", "key", "token", "tokens", "input", "valid", "is", "bool"}
+)
 
 
 def padding(
     signature: Signature, feeds: Mapping[str, Array], examples: Mapping[str, Array], roles: Mapping[str, str]
 ) -> Array | None:
     """Return where tokens are real, as booleans of (batch, length), or None when no input is a token mask."""
-    for spec in signature.inputs:
-        values = feeds.get(spec.name)
-        if values is None or values.ndim != 2 or not is_mask(spec.name, examples[spec.name], roles):
-            continue
-        on = values != 0
-        return ~on if marks_padding(spec.name, examples[spec.name]) else on
-    return None
+    spec = token_mask(signature, examples, roles)
+    if spec is None:
+        return None
+    on = feeds[spec.name] != 0
+    return ~on if marks_padding(spec.name, examples[spec.name]) else on
 
 
 def is_mask(name: str, example: Array, roles: Mapping[str, str]) -> bool:
@@ -40,10 +43,12 @@ def marks_padding(name: str, example: Array) -> bool:
     return bool(example.dtype.kind == "b" and not example.any())
 
 
-def under_padding(real: Array, output: Array, length_name: Size | None, declared: Sequence[Size]) -> Array | None:
+def under_padding(
+    real: Array, output: Array, length_name: Size | None, declared: Sequence[Size], given: Sequence[tuple[int, ...]]
+) -> Array | None:
     """Return where an output stands for padding, token by token, or None when it has no axis of the mask's.
 
-    The axis is told by the name that the file declares for it, else by its size.
+    The axis is told by the name that the file declares for it, else by its size; `given` are the shapes of the inputs.
     """
     if output.ndim < 1 or output.shape[0] != real.shape[0]:
         return None
@@ -52,7 +57,9 @@ def under_padding(real: Array, output: Array, length_name: Size | None, declared
     sized = [a for a in range(1, output.ndim) if output.shape[a] == length]
     if axis := next((a for a in [*named, *sized] if output.shape[a] == length), None):
         return _along(~real, axis, output)
-    if output.ndim >= 3 and 0 < output.shape[1] < length:  # the mask also covers the past; the output speaks of the new tokens
+    past = {size for shape in given for size in shape[1:]}
+    if output.ndim >= 3 and 0 < output.shape[1] < length and length - output.shape[1] in past:
+        # the mask also covers the past that was given; the output speaks of the new tokens
         return _along(~real[:, length - output.shape[1] :], 1, output)
     return None
 
@@ -64,12 +71,20 @@ def empty_rows(real: Array, output: Array) -> Array | None:
     return np.broadcast_to((~real.any(axis=1)).reshape((-1,) + (1,) * (output.ndim - 1)), output.shape)
 
 
-def length_name(signature: Signature, examples: Mapping[str, Array], roles: Mapping[str, str]) -> Size | None:
-    """Return what the token mask's second axis is called, or None when no input is a token mask."""
-    for spec in signature.inputs:
-        if len(spec.shape) == 2 and is_mask(spec.name, examples[spec.name], roles):
-            return spec.shape[1]
-    return None
+def token_mask(signature: Signature, examples: Mapping[str, Array], roles: Mapping[str, str]) -> TensorSpec | None:
+    """Return the input that is a token mask, or None."""
+    return next((s for s in signature.inputs if len(s.shape) == 2 and is_mask(s.name, examples[s.name], roles)), None)
+
+
+def speaks_of(mask: str, name: str, names: Sequence[str]) -> bool:
+    """Return whether a mask is about an input's tokens: `ctx_mask` is about `ctx` and not about `x`, `mask` about either."""
+    stem = _words(mask) - GENERAL
+    named = [n for n in names if n != mask and any(w.startswith(s) for s in stem for w in _words(n))]
+    return not named or name in named
+
+
+def _words(name: str) -> set[str]:
+    return set(re.split(r"[^a-z0-9]+", name.lower()))
 
 
 def _along(pads: Array, axis: int, output: Array) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 
@@ -15,6 +16,7 @@ from torchferry.verify.by_size import by_size
 from torchferry.verify.coupled import coupled
 from torchferry.verify.findings import findings
 from torchferry.verify.judge import Bench, Judged, judge
+from torchferry.verify.landmarks import in_file
 from torchferry.verify.layers import blame_opening
 from torchferry.verify.memory import WORKER_ROOM
 from torchferry.verify.nature import nature
@@ -102,7 +104,8 @@ def _trials(case: Case, bench: Bench) -> Iterator[Judged]:
     """Yield the trials that the budget has room for; those that no call can be made of do not count."""
     purse, bound, captured, failures = Purse(case), bench.sides.bound, case.value("capture"), 0
     doubts = tuple(Guard(f"Eq({f.facts['says']}, {f.facts['fixed']})", f.location) for f in case.findings("output-size-fixed"))
-    for plan in plans(bound, (*doubts, *(captured.guards if captured else ())), case.job.budget.seed, bench.links):
+    bounds = in_file(Path(bench.sides.file.path)) if case.job.onnx is not None else ()
+    for plan in plans(bound, (*doubts, *(captured.guards if captured else ())), case.job.budget.seed, bench.links, bounds):
         if plan.level != "all" and purse.large:  # a second session on a large file costs more than it tells
             continue
         if plan.given is None and purse.empty:

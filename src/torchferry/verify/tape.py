@@ -18,7 +18,7 @@ from torchferry import eager
 from torchferry.records import Location
 from torchferry.verify.arrays import Array, array
 
-_TORCH = str(Path(torch.__file__).parent)
+_TORCH = f"{Path(torch.__file__).parent}/"  # with its end: torchvision is not torch
 _OURS = str(Path(eager.__file__).parent)
 _EXAMPLES = str(Path(_OURS) / "catalogue")  # its bad and good models stand for users' own
 _LIBRARIES = tuple({sysconfig.get_paths()[k] for k in ("purelib", "platlib", "stdlib", "platstdlib")})

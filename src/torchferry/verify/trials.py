@@ -46,6 +46,7 @@ PLAUSIBLE = (
     "shuffled",
     "offset",
     "large-positive",
+    "later-positions",
     "small",
     "ones",
     "big",
@@ -105,23 +106,28 @@ class _Seen:
         return fresh
 
 
-def plans(bound: Bound, guards: Sequence[Guard], seed: int, links: Links | None = None) -> Iterator[Plan]:
-    """Yield all trials worth running, most telling first; the caller stops when the budget is spent."""
+def plans(
+    bound: Bound, guards: Sequence[Guard], seed: int, links: Links | None = None, bounds: Sequence[int] = ()
+) -> Iterator[Plan]:
+    """Yield all trials worth running, most telling first; the caller stops when the budget is spent.
+
+    `bounds` are numbers in a file from elsewhere that may say how far it goes.
+    """
     seen = _Seen()
-    for made in _ordered(bound, guards, seed):
+    for made in _ordered(bound, guards, seed, bounds):
         plan = replace(made, sizes=together(made.sizes, links or {}))
         if seen.new(plan):
             yield plan
 
 
-def _ordered(bound: Bound, guards: Sequence[Guard], seed: int) -> Iterator[Plan]:
+def _ordered(bound: Bound, guards: Sequence[Guard], seed: int, bounds: Sequence[int]) -> Iterator[Plan]:
     base = example_sizes(bound)
     yield Plan({}, "example", seed, given=bound.args, name="the example")
     yield Plan({}, "example", seed, given=bound.args, level="none", name="the example, without onnxruntime's optimisations")
     for n, given in enumerate(bound.examples):
         yield Plan({}, "given", seed, given=given, name=f"given example {n + 1}")
     moving = [d for d in bound.signature.dims if d.name in base]
-    points = {d.name: candidates(d, base[d.name], landmarks(bound.module, guards)) for d in moving}
+    points = {d.name: candidates(d, base[d.name], landmarks(bound.module, guards), bounds) for d in moving}
     yield from _guarded(base, points, guards, seed)
     added = [Plan({}, "-inf", seed + 1, only=n) for n in added_masks(bound)]
     unusual = [Plan({}, v, seed + 1) for v in PLAUSIBLE]
@@ -182,12 +188,13 @@ def _interleaved(sizes: Sequence[Plan], values: Sequence[Plan]) -> Iterator[Plan
         yield from values[n : n + 1]
 
 
-def candidates(dim: Dim, example: int, marks: Sequence[int]) -> list[int]:
+def candidates(dim: Dim, example: int, marks: Sequence[int], bounds: Sequence[int] = ()) -> list[int]:
     """Return the sizes worth trying for one dim, in order, within what the file promises."""
     empty = [0] if dim.low == 0 else []  # a cache starts empty
     usual = [*empty, 1, example + 1, 2, 2 * example, example - 1, 3 * example + 1]
     ends = [dim.low] + ([dim.high] if dim.high is not None else [])
     near = [m + d for m in marks for d in (0, 1, -1) if m + d <= max(64, 8 * example)]
+    near += [b + d for b in bounds for d in (1, 0)]
     step = max(1, dim.multiple_of)
     found: list[int] = []
     for size in [*usual[:-2], *near, *usual[-2:], *ends]:
