@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 from collections import Counter
@@ -65,7 +66,7 @@ def seal(path: Path, history: History) -> None:
     import onnx
 
     model = onnx.load(str(path), load_external_data=False)
-    _set(model, KEY, certificate(history))
+    _set(model, KEY, {**certificate(history), "fingerprint": fingerprint(model)})
     if disabled := history.best.value("translate").settings.get("disabled"):
         _set(model, SESSION_KEY, {"disabled_optimizers": list(disabled)})
     path.write_bytes(model.SerializeToString())
@@ -73,11 +74,23 @@ def seal(path: Path, history: History) -> None:
 
 def _set(model: Any, key: str, value: dict[str, Any]) -> None:
     entry = next((p for p in model.metadata_props if p.key == key), None) or model.metadata_props.add()
-    entry.key, entry.value = key, json.dumps(value, sort_keys=True)
+    entry.key, entry.value = key, json.dumps(value)
+
+
+def fingerprint(model: Any) -> str:
+    """Return what tells a graph and its weights from others; weights in a file of their own count by their places and lengths."""
+    import onnx
+
+    graph = onnx.GraphProto()
+    graph.CopyFrom(model.graph)
+    for tensor in graph.initializer:  # a file may be copied under another name, and its weights with it
+        for entry in tensor.external_data:
+            entry.value = "" if entry.key == "location" else entry.value
+    return hashlib.sha256(graph.SerializeToString(deterministic=True)).hexdigest()
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """Return the certificate inside a file."""
+    """Return the certificate inside a file, with `changed`: whether the file is another one than was certified."""
     import onnx
 
     try:
@@ -86,7 +99,8 @@ def read(path: str | Path) -> dict[str, Any]:
         raise UsageError(f"`{path}` cannot be read as an ONNX model; `torchferry check {path}` says what it is") from error
     for entry in model.metadata_props:
         if entry.key == KEY:
-            return dict(json.loads(entry.value))
+            found = dict(json.loads(entry.value))
+            return {**found, "changed": found.get("fingerprint") not in (None, fingerprint(model))}
     raise UsageError(f"`{path}` carries no certificate: it was not exported by torchferry, or has been rewritten since")
 
 

@@ -120,6 +120,15 @@ def run(opened: Any, feeds: Mapping[str, Any], outputs: Sequence[str] | None = N
     return [array_of(v) for v in values]
 
 
+def said(text: str) -> str:
+    """Return onnxruntime's words without its own source paths, codes and signatures."""
+    text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ", "", text)
+    text = re.sub(r"Load model from .*? failed:", "", text)
+    text = re.sub(r"/onnxruntime_src/\S+ .*?\)(?: const)?(?: \[with [^\]]*\])? ", "", text)
+    text = re.sub(r"\b\w+\.(?:cc|h):\d+ \w+ ", "", text)
+    return text.strip()[:600]
+
+
 def _unknown_to_numpy(dtype: Any) -> bool:
     return getattr(dtype, "name", "").startswith(("bfloat16", "float8"))
 

@@ -66,6 +66,47 @@ class Rows(nn.Module):
         return out
 
 
+class Settling(nn.Module):
+    """Ends when nothing moves any more."""
+
+    def forward(self, x):
+        rounds = 0
+        while True:
+            new = (x * 0.5).round(decimals=2)
+            rounds += 1
+            if torch.equal(new, x) or rounds >= 20:
+                break
+            x = new
+        return x + rounds
+
+
+class Bytes(nn.Module):
+    """`any` of bytes is a byte."""
+
+    def forward(self, x):
+        while (x < 1).byte().any():
+            x = x * 1.5 + 0.1
+        return x
+
+
+class Numbers(nn.Module):
+    """A list as long as a value says, of which single numbers are read."""
+
+    def forward(self, x, ids):
+        counts = torch.bincount(ids, minlength=3).tolist()
+        return x * counts[0] + counts[1] - counts[2]
+
+
+class Written(nn.Module):
+    """Writes to slices that end and begin where a value says."""
+
+    def forward(self, x, n):
+        x, k = x.clone(), int(n)
+        x[:, :k] = 0
+        x[:, k:] += 1
+        return x
+
+
 def program(model: nn.Module, args: tuple[torch.Tensor, ...]):
     """Return the program that the rewrites found by the capture lead to."""
     case = bound(model, args, {})
@@ -89,6 +130,25 @@ def test_what_a_counted_loop_collects_is_as_long_as_the_value_says() -> None:
     model, x = Collected(), torch.rand(2)
     made = program(model, (x, torch.tensor(3)))
     torch.testing.assert_close(made(x, torch.tensor(6))[0], model(x, torch.tensor(6)))
+
+
+@pytest.mark.parametrize("model", [Settling(), Bytes()])
+def test_a_loop_may_ask_for_equality_and_for_any_byte(model: nn.Module) -> None:
+    made = program(model, (torch.rand(2),))
+    for x in (torch.rand(2), torch.rand(2) * 30, torch.zeros(2)):
+        torch.testing.assert_close(made(x)[0], model(x))
+
+
+def test_numbers_read_from_a_list_may_as_well_be_read_from_a_tensor() -> None:
+    x, ids = torch.rand(2), torch.tensor([0, 2, 1, 2])
+    torch.testing.assert_close(program(Numbers(), (x, ids))(x, ids.flip(0) % 2)[0], Numbers()(x, ids.flip(0) % 2))
+
+
+def test_a_slice_that_a_value_ends_can_be_written_to() -> None:
+    step = captured(bound(Written(), (torch.rand(2, 5), torch.tensor(3)), {0: {0: "batch", 1: "length"}}))
+    program = step.value.program.run_decompositions({}).module(check_guards=False)
+    for n in (torch.tensor(0), torch.tensor(2), torch.tensor(5)):
+        torch.testing.assert_close(program(torch.ones(2, 5), n)[0], Written()(torch.ones(2, 5), n))
 
 
 @pytest.mark.parametrize("route", [[0, 2, 2, 0], [1, 1, 1, 1], [-1, 0, -3, 2]])

@@ -29,10 +29,11 @@ class Fingerprint:
 
     def __init__(self) -> None:
         hops = (torch._higher_order_ops, sys.modules["torch._higher_order_ops.cond"], ScanHigherOrderVariable)
-        owners = (math, np, np.random, random, torch, torch.onnx, torch.compiler, torch.jit, ShapeEnv, *hops)
+        owners = (math, np, np.random, random, torch, torch.onnx, torch.compiler, torch.jit, torch.func, ShapeEnv, *hops)
         named = ((o, k, v) for o in owners for k, v in vars(o).items() if callable(v) and not k.startswith("__compiled_fn"))
         self.table = {(o.__name__, k): id(v) for o, k, v in named}
-        self.here = sorted(k for k in vars(sys.modules[__name__]) if k in ("int", "float", "len", "max", "min"))
+        self.here = sorted(k for k in vars(sys.modules[__name__]) if k in ("int", "float", "len", "max", "min", "sum", "round"))
+        self.tensor = sorted(vars(torch.Tensor))
         self.code = [id(c.forward.__code__) for c in (Fine, Failing, Branching, Stuck)]
         modes = tuple(map(id, torch.overrides._get_current_function_mode_stack()))
         self.flags = (Distribution._validate_args, torch.is_grad_enabled(), modes, len(given._playing))
@@ -40,7 +41,12 @@ class Fingerprint:
     def __eq__(self, later: object) -> bool:
         assert isinstance(later, Fingerprint)
         same = all(later.table.get(key) == value for key, value in self.table.items())
-        return same and (self.here, self.code, self.flags) == (later.here, later.code, later.flags)
+        return same and (self.here, self.tensor, self.code, self.flags) == (
+            later.here,
+            later.tensor,
+            later.code,
+            later.flags,
+        )
 
     __hash__ = None
 

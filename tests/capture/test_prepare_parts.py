@@ -111,6 +111,26 @@ def test_gradients_inside_forward_become_operators_for_any_size() -> None:
     assert all(p.requires_grad for p in model.parameters())
 
 
+def test_forward_mode_derivatives_are_right_for_any_size_and_torch_keeps_its_own() -> None:
+    class Velocity(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = nn.Sequential(nn.Linear(2, 5), nn.SiLU(), nn.Linear(5, 2))
+
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            value, push = torch.func.jvp(self.net, (x,), (x * 2,))
+            return value, push, torch.func.vmap(torch.func.jacfwd(self.net))(x)
+
+    torch.manual_seed(0)
+    own = torch.func.jvp, torch.func.jacfwd
+    model = Velocity().eval()
+    other = prepared(model, "gradients", torch.randn(4, 2))
+    program = torch.export.export(other, (torch.randn(4, 2),), dynamic_shapes=({0: MOVES},), strict=False)
+    x = torch.randn(7, 2)
+    torch.testing.assert_close(tuple(program.module()(x)), model(x))
+    assert (torch.func.jvp, torch.func.jacfwd) == own
+
+
 def test_a_gradient_is_found_in_a_forward_that_a_class_was_given_from_elsewhere() -> None:
     def forward(self: nn.Module, x: torch.Tensor) -> torch.Tensor:
         with torch.enable_grad():

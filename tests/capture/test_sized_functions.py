@@ -24,6 +24,9 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "blackman": lambda x: x * torch.blackman_window(x.size(2)),
     "bartlett": lambda x: x * torch.bartlett_window(x.size(2), periodic=False),
     "kaiser": lambda x: x * torch.kaiser_window(x.size(2), True, 6.0),
+    "kron": lambda x: torch.kron(x[0, :2], x[-1, :, :3]),
+    "picked round": lambda x: torch.take_along_dim(x, torch.tensor([[[7], [-1]]]), dim=1),
+    "picked": lambda x: torch.take_along_dim(x, x.argsort(-1)[:, :1, :2], dim=-1),
     "pixels": lambda x: F.affine_grid(x[:, :2, :3], [x.size(0), 1, x.size(1), x.size(2)], align_corners=False),
     "corners": lambda x: F.affine_grid(x[:, :2, :3], [x.size(0), 1, x.size(2), x.size(1)], align_corners=True),
 }

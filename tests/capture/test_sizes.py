@@ -8,11 +8,14 @@ import math
 
 import numpy as np
 import pytest
+import sympy
 import torch
 from bound import agrees, bound, captured, healed
 from torch import nn
 from torch.nn.utils.rnn import pad_sequence
+from torch.utils._sympy.functions import FloorDiv
 
+from torchferry.capture.patches import quotients
 from torchferry.guards import holds, symbols, words
 from torchferry.records import Edit
 
@@ -58,6 +61,15 @@ class ShortMiddleLong(nn.Module):
         return x.mean(1) if x.shape[1] > 4 else x.sum(1) * 2
 
 
+class Rounded(nn.Module):
+    """Powers of two, where a logarithm that is a hair too small would lose one."""
+
+    def forward(self, x):
+        n = x.shape[1]
+        levels = math.floor(math.log2(n)) + math.ceil(math.log10(n)) + math.trunc(math.log(n)) + round(math.log2(n))
+        return x * round(n / 3, 2) + levels, x[:, : math.floor(math.log2(n))]
+
+
 class Modulo(nn.Module):
     def forward(self, x):
         n = x.shape[1]
@@ -97,6 +109,11 @@ BOTH = {0: {0: "batch", 1: "length"}}
 def test_arithmetic_on_a_moving_size_is_right_at_other_sizes(model: nn.Module) -> None:
     step = captured(bound(model, (torch.rand(2, 9),), BOTH))
     assert agrees(step, model, (torch.rand(2, 9),), (torch.rand(3, 14),), (torch.rand(1, 4),))
+
+
+def test_numbers_made_of_a_size_are_rounded_as_python_rounds_them() -> None:
+    step = captured(bound(Rounded(), (torch.rand(2, 9),), BOTH))
+    assert agrees(step, Rounded(), *((torch.rand(2, n),) for n in (4, 8, 9, 10, 16, 100, 128)))
 
 
 def test_a_scale_factor_made_of_sizes_resizes_as_eager_does() -> None:
@@ -207,3 +224,11 @@ class PaddedTogether(nn.Module):
 def test_sequences_are_padded_to_the_longest_whichever_that_is() -> None:
     step = healed(bound(PaddedTogether(), (torch.rand(3, 2), torch.rand(5, 2)), {0: {0: "one"}, 1: {0: "other"}}))
     assert agrees(step, PaddedTogether(), (torch.rand(3, 2), torch.rand(5, 2)), (torch.rand(6, 2), torch.rand(2, 2)))
+
+
+def test_a_quotient_of_sizes_is_in_lowest_terms_without_a_long_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, columns = sympy.symbols("rows columns", positive=True, integer=True)
+    monkeypatch.setattr(sympy, "simplify", pytest.fail)
+    with quotients.patch(None):
+        assert FloorDiv(6 * rows * columns + 4 * rows, 2 * rows * columns) == FloorDiv(3 * columns + 2, columns)
+        assert FloorDiv(6 * rows, 4 * rows) == 1

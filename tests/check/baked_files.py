@@ -273,3 +273,16 @@ def a_batch_that_is_resized_to_the_examples_without_a_word() -> Broken:
     image = [value(n, T.FLOAT, ["N", 1, "h", "w"]) for n in "xy"]
     made = model([resize], image[:1], image[1:], [("sizes", np.array([1, 1, 4, 4]))])
     return Broken(saved(made), [{"x": weights(3, 1, 2, 2)}], names="`larger` (Resize) is wrong without a word")
+
+
+@broken
+def more_wanted_than_a_free_axis_has() -> Broken:
+    ends = [value("best", T.FLOAT, ["K"]), value("places", T.INT64, ["K"])]
+    best = node("TopK", ["scores", "k"], ["best", "places"], axis=0, name="best_ones")
+    made = model([best], [value("scores", T.FLOAT, ["N"])], ends, [("k", np.array([5]))])
+
+    def right(feed: dict[str, Any]) -> list[Any]:
+        places = np.argsort(-feed["scores"], kind="stable")[:5]
+        return [feed["scores"][places], places]
+
+    return Broken(saved(made), [{"scores": weights(9)}, {"scores": weights(3)}], right)

@@ -134,6 +134,19 @@ def data_file_outside() -> Broken:
 
 
 @broken
+def one_of_two_data_files_missing() -> Broken:
+    stored = [("first", weights(4, 4)), ("second", weights(4, 4, seed=2))]
+    nodes = [node("MatMul", ["x", "first"], ["h"]), node("MatMul", ["h", "second"], ["y"])]
+
+    def build(path: Path) -> None:
+        made = model(nodes, [X], [value("y", T.FLOAT, ["N", 4])], stored)
+        onnx.save_model(made, str(path), save_as_external_data=True, all_tensors_to_one_file=False, size_threshold=0)
+        (path.parent / "second").unlink()  # the other is of the very size
+
+    return Broken(build, FED, names="`second`")
+
+
+@broken
 def newest_helper_stamps() -> Broken:
     return Broken(saved(linear(opset=28, ir=14)), FED, times_w)
 

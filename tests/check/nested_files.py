@@ -118,3 +118,31 @@ def numbers_that_the_type_with_a_kernel_cannot_hold() -> Broken:
     resize = node("Resize", ["x", "", "scales"], ["y"], mode="nearest", name="larger")
     fed = {"x": np.array([[[[1, 2**40]]]])}
     return Broken(saved(model([resize], image[:1], image[1:], scales)), [fed], names="`larger`")
+
+
+@broken
+def conditions_that_are_whole_numbers() -> Broken:
+    inputs = [value("x", T.FLOAT, ["N"]), value("a", T.INT64, ["N"]), value("b", T.INT64, ["N"])]
+    both = [node("And", ["a", "b"], ["keep"], name="both"), node("Where", ["keep", "x", "zero"], ["y"])]
+    made = model(both, inputs, [value("y", T.FLOAT, ["N"])], [("zero", np.array(0, np.float32))])
+    fed = {"x": weights(4), "a": np.array([1, 1, 0, 0]), "b": np.array([2, 0, 1, 0])}
+    return Broken(saved(made), [fed], lambda f: [f["x"] * (f["a"] != 0) * (f["b"] != 0)])
+
+
+@broken
+def a_batch_baked_into_a_function() -> Broken:
+    body = [node("Constant", [], ["sizes"], value_ints=[1, 12]), node("Reshape", ["a", "sizes"], ["b"], name="flat")]
+    function = helper.make_function("own", "Flat", ["a"], ["b"], body, [helper.make_opsetid("", 18)])
+    stem = [node("Flat", ["x"], ["h"], domain="own"), node("MatMul", ["h", "w"], ["y"])]
+    outputs = [value("y", T.FLOAT, [1, 2])]
+    made = model(stem, [value("x", T.FLOAT, [1, 3, 4])], outputs, [("w", weights(12, 2))], extra=[("own", 1)])
+    made.functions.append(function)
+    return Broken(saved(made), [{"x": weights(3, 3, 4)}], lambda f: [f["x"].reshape(-1, 12) @ weights(12, 2)])
+
+
+@broken
+def a_constant_in_a_node_with_too_few_bytes() -> Broken:
+    short = numpy_helper.from_array(weights(3, 2))
+    short.dims[:] = [4, 2]
+    nodes = [node("Constant", [], ["w"], value=short, name="the_weights"), node("MatMul", ["x", "w"], ["y"])]
+    return Broken(saved(model(nodes, [value("x", T.FLOAT, ["N", 4])], [value("y", T.FLOAT, ["N", 2])])), FED, names="the_weights")

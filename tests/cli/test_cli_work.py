@@ -123,6 +123,21 @@ def test_a_certificate_is_shown_without_the_model(
     assert json.loads(capsys.readouterr().out)["trials"]["agree"] > 1
 
 
+def test_a_certificate_does_not_speak_for_a_file_that_was_changed(
+    here: Path, inside: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert inside("export", "models.py:fine", "-o", "m.onnx", "-q") == 0
+    model = onnx.load("m.onnx")
+    onnx.save(model, "copied.onnx")
+    model.graph.node[0].doc_string = "another"
+    onnx.save(model, "changed.onnx")
+    capsys.readouterr()
+    assert inside("verify", "--certificate", "copied.onnx") == 0
+    assert "changed since" not in capsys.readouterr().out
+    assert inside("verify", "--certificate", "changed.onnx") == 1
+    assert "changed since" in capsys.readouterr().out
+
+
 def test_a_file_without_a_certificate_says_so(here: Path, inside: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
     (here / "m.onnx").write_bytes(b"")
     assert inside("verify", "--certificate", "m.onnx") == 2

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
@@ -71,3 +74,39 @@ def test_one_problem_is_one_diagnosis() -> None:
 def test_what_lies_beyond_a_line_that_cannot_be_captured_is_found() -> None:
     found = problems(BranchAfterNumpy(), torch.randn(3, 4))
     assert [d.location.line for d in found] == lines(BranchAfterNumpy(), "the first", "the second")
+
+
+FIRST = """import torch
+from torch import nn
+class Counts(nn.Module):
+    def forward(self, x):
+        return x * len({int(v) for v in x.argmax(-1)})
+"""
+SECOND = """import numpy as np
+import torch
+def histogram(x):
+    return torch.from_numpy(np.histogram(x.numpy(), bins=4)[0]).sum()
+"""
+THIRD = """from torch import nn
+import problem_first, problem_second
+class Whole(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.counts = nn.Linear(4, 4), problem_first.Counts()
+    def forward(self, x):
+        x = self.counts(self.fc(x))
+        x = x + problem_second.histogram(x)
+        if x.sum() > 3:
+            x = x / 2
+        return x
+"""
+
+
+def test_problems_in_three_files_are_told_in_one_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"problem_first": FIRST, "problem_second": SECOND, "problem_third": THIRD}
+    for name, text in files.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    model = importlib.import_module("problem_third").Whole()
+    found = [(Path(d.location.file or "").stem, d.location.line) for d in problems(model, torch.randn(2, 4))]
+    assert found == [("problem_first", 5), ("problem_second", 4), ("problem_third", 10)]

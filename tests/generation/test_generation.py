@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import inspect
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import torch
 import transformers
 
+from torchferry import ort
 from torchferry.errors import FeedError, UsageError
 from torchferry.runtime import stepping
 from torchferry.runtime.generation import CausalLM
+from torchferry.runtime.session import SessionError
 
 PADDED = {
     "input_ids": torch.tensor([[0, 0, 0, 40, 41], [7, 8, 9, 10, 11], [0, 0, 60, 61, 62]]),
@@ -118,6 +123,14 @@ def test_logits_are_those_of_the_eager_model_at_every_valid_position(model: Any,
     np.testing.assert_allclose(runtime(**PADDED).logits[valid].numpy(), wanted[valid].numpy(), rtol=1e-3, atol=1e-4)
 
 
+def test_only_the_last_logits_are_computed_where_no_more_are_wanted(runtime: Any) -> None:
+    whole = runtime(**PADDED).logits
+    assert torch.allclose(runtime(**PADDED, logits_to_keep=2).logits, whole[:, -2:], atol=1e-5)
+    step = stepping.Stepper(runtime.session, 3, runtime.refuse_too_long)
+    assert torch.allclose(step(PADDED["input_ids"], PADDED["attention_mask"]), whole[:, -1], atol=1e-5)
+    assert "logits_to_keep" in step.inputs
+
+
 def test_transformers_pipeline_takes_it_without_a_complaint(
     runtime: Any, exported: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -159,9 +172,58 @@ def test_what_the_graph_cannot_take_is_refused_in_words(runtime: Any, feeds: dic
         runtime(**feeds)
 
 
-def test_a_directory_without_a_model_is_refused_in_words(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"has no `model\.onnx` and no `config\.json`"):
-        CausalLM.from_pretrained(tmp_path)
+def test_another_directory_is_refused_with_what_it_is(exported: Path, tmp_path: Path) -> None:
+    hub, answers = tmp_path / "hub", tmp_path / "answers"
+    for place, name in ((hub, "model.safetensors"), (answers, "decoder_model.onnx")):
+        place.mkdir()
+        (place / "config.json").write_text("{}")
+        (place / name).write_text("")
+    for place, says in (
+        (tmp_path, r"has no `model\.onnx` and no `config\.json`"),
+        (tmp_path / "nowhere", "there is no directory"),
+        (exported / "model.onnx", "is a file; name the directory"),
+        (hub, "was not exported yet; `torchferry export hf:"),
+        (answers, "has an encoder and a decoder"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            CausalLM.from_pretrained(place)
+
+
+def test_a_graph_that_does_not_open_is_explained(exported: Path, tmp_path: Path) -> None:
+    shutil.copytree(exported, tmp_path / "out")
+    graph = onnx.load(exported / "model.onnx")
+    onnx.save(graph, tmp_path / "out" / "model.onnx", save_as_external_data=True, location="model.onnx.data")
+    assert CausalLM.from_pretrained(tmp_path / "out").longest == 48
+    (tmp_path / "out" / "model.onnx.data").unlink()
+    with pytest.raises(SessionError, match="which does not exist"):
+        CausalLM.from_pretrained(tmp_path / "out")
+    (tmp_path / "out" / "torchferry.json").write_text("{")
+    with pytest.raises(UsageError, match=r"torchferry\.json` is not the JSON that it should be"):
+        CausalLM.from_pretrained(tmp_path / "out")
+
+
+def test_a_class_that_transformers_does_not_know_runs_without_its_code(model: Any, exported: Path, tmp_path: Path) -> None:
+    shutil.copytree(exported, tmp_path / "out")
+    config = json.loads((exported / "config.json").read_text())
+    places = {"model_type": "of_my_own", "architectures": ["OfMyOwn"], "num_hidden_layers": config["n_layer"]}
+    (tmp_path / "out" / "config.json").write_text(json.dumps({**config, **places}))
+    wanted, got = both(model, CausalLM.from_pretrained(tmp_path / "out"), do_sample=False)
+    assert torch.equal(wanted, got)
+
+
+def test_a_subclass_goes_by_the_name_of_its_family(exported: Path, tmp_path: Path) -> None:
+    shutil.copytree(exported, tmp_path / "out")
+    config = json.loads((exported / "config.json").read_text())
+    (tmp_path / "out" / "config.json").write_text(json.dumps({**config, "architectures": ["OfMyOwn"]}))
+    assert type(CausalLM.from_pretrained(tmp_path / "out")).__name__ == "GPT2LMHeadModel", "or pipelines complain"
+
+
+def test_one_thread_reads_the_weights_as_they_lie(exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(ort, "session", lambda *_, **settings: asked.append(settings))
+    for threads in (1, 2):
+        CausalLM.from_pretrained(exported, threads=threads)
+    assert [a.get("config", {}).get("session.disable_prepacking") for a in asked] == ["1", None]
 
 
 def test_the_model_says_that_it_is_on_the_cpu(runtime: Any) -> None:

@@ -93,6 +93,12 @@ def test_channels_are_fixed_and_the_reason_is_named() -> None:
     assert "pixel_values[1] = 3 (conv1 wants 3 channels)" in answer.notes
 
 
+def test_a_size_that_decides_how_many_outputs_there_are_is_fixed() -> None:
+    answer = step(Job(lambda x: {f"step_{n}": part * 2 for n, part in enumerate(x.unbind(1))}, (torch.randn(2, 3, 4),)))
+    assert [s.shape for s in answer.value.signature.inputs] == [("batch_size", 3, "features")]
+    assert "x[1] = 3 (there are 5 outputs at another size, here 3)" in answer.notes
+
+
 def test_an_example_with_a_batch_of_one_is_made_again_with_more() -> None:
     found = bound(Job(nn.Linear(4, 2).eval(), (torch.randn(1, 4),)))
     assert found.args[0].shape[0] >= 2
@@ -234,3 +240,14 @@ def test_a_size_that_was_never_tried_is_said_to_be_so(monkeypatch: pytest.Monkey
     monkeypatch.setattr(sys.modules[bind.__module__], "CALLS", 3)
     answer = step(Job(nn.Tanh(), (torch.rand(3, 4, 5, 6),)))
     assert any("not tried" in line for line in answer.notes)
+
+
+def test_ties_within_one_input_are_tried_and_no_symbolic_run_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Square(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x @ x + torch.ones(5)[: x.shape[0]].sum() * x.reshape(x.shape[0], 3, -1).mean()
+
+    monkeypatch.setattr(sys.modules["torchferry.inputs.discover"], "symbolic_sizes", pytest.fail)
+    shape = bound(Job(Square(), (torch.rand(2, 6, 6),))).signature.inputs[0].shape
+    assert shape[1] == shape[2]
+    assert isinstance(shape[1], str)

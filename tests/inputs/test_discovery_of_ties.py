@@ -123,3 +123,31 @@ def test_a_size_that_is_a_multiple_of_another_is_found(batch: int, times: int) -
     x, y = (s.shape for s in found.signature.inputs)
     assert x[1] == y[1]
     assert y[0] == f"{times}*{x[0]}"
+
+
+@SETTINGS
+@given(st.integers(2, 4), st.integers(2, 4), st.integers(2, 3))
+def test_the_levels_of_a_pyramid_move_together_and_height_and_width_apart(high: int, wide: int, levels: int) -> None:
+    class Pyramid(torch.nn.Module):
+        def forward(self, maps: list[torch.Tensor]) -> torch.Tensor:
+            top = maps[-1]
+            for finer in reversed(maps[:-1]):
+                top = finer + torch.nn.functional.interpolate(top, scale_factor=2)
+            return top
+
+    maps = [torch.randn(2, 3, high * 2**k, wide * 2**k) for k in reversed(range(levels))]
+    shapes = [s.shape for s in bound(Job(Pyramid(), (maps,))).signature.inputs]
+    _, _, height, width = shapes[-1]
+    assert height != width
+    assert [s[2:] for s in shapes[:-1]] == [(f"{2**k}*{height}", f"{2**k}*{width}") for k in range(levels - 1, 0, -1)]
+
+
+def test_where_two_sizes_exclude_each_other_the_batch_moves_and_the_other_says_why() -> None:
+    class Grouped(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.view(-1, 3, 4).amax(1)
+
+    found = bound(Job(Grouped(), (torch.randn(12, 4),))).signature
+    assert found.inputs[0].shape == ("batch_size", 4)
+    assert found.dims[0].multiple_of == 3
+    assert "is invalid" in found.inputs[0].why[1]

@@ -77,3 +77,34 @@ def test_a_size_that_ends_where_another_does_crosses_with_the_examples_that_show
     session = torchferry.InferenceSession(str(result.path))
     for call in others:
         np.testing.assert_array_equal(session.run(None, result.feeds(call))[0], Fitted()(*call))
+
+
+class Remembering(nn.Module):
+    """What was kept from calls before this one, and what is new; at first nothing was kept."""
+
+    def forward(self, x: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
+        return torch.cat([memory, x], 1).cumsum(1)
+
+
+NEW, KEPT, NOTHING = torch.rand(2, 5, 4), torch.rand(2, 3, 4), torch.rand(2, 0, 4)
+
+
+def test_a_size_that_an_example_shows_at_zero_is_declared_from_zero() -> None:
+    for args, examples in (((NEW, KEPT), [(NEW, NOTHING)]), ((NEW, NOTHING), [])):
+        found = bound(Remembering(), args, *examples).signature
+        dim = found.dim(str(found.inputs[1].shape[1]))
+        assert dim is not None
+        assert (dim.low, dim.high) == (0, None)
+        assert found.inputs[0].shape[1] != dim.name  # the two lengths are not tied
+
+
+def test_a_size_that_no_example_shows_at_zero_is_declared_from_one() -> None:
+    found = bound(Remembering(), (NEW, KEPT)).signature
+    assert {dim.low for dim in found.dims} == {1}
+
+
+def test_a_file_of_an_example_with_nothing_in_it_also_takes_something() -> None:
+    result = torchferry.export(Remembering(), (NEW, NOTHING))
+    for memory in (NOTHING, KEPT):
+        (got,) = torchferry.InferenceSession(str(result.path)).run(None, result.feeds((NEW, memory)))
+        np.testing.assert_allclose(got, Remembering()(NEW, memory), rtol=1e-5)

@@ -122,3 +122,11 @@ def test_a_way_without_an_input_to_act_on_is_refused() -> None:
     floats = bind(Case(Job(torch.nn.ReLU(), (torch.randn(2, 3),)))).value
     with pytest.raises(ValueError, match="has no input to act on"):
         floats.vary({}, "left-padded", 0)
+
+
+def test_what_is_searched_by_halving_stays_sorted_and_other_rising_numbers_need_not() -> None:
+    edges, rising = torch.tensor([-1.0, 0.0, 0.5, 2.0, 3.0]), torch.arange(4.0).expand(2, 4)
+    step = bind(Case(Job(lambda x, edges: torch.bucketize(x, edges) + 1, (rising, edges))))
+    calls = [step.value.vary({}, values, seed) for values in ("random", "negative", "ties", "large") for seed in range(3)]
+    assert all(bool((edges.diff() >= 0).all()) for _, edges in calls)
+    assert any(bool((x.diff() < 0).any()) for x, _ in calls)

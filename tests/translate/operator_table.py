@@ -266,6 +266,7 @@ TABLE: dict[str, Row] = {
     "lu": Row(lambda a: (*L.lu(a), *L.lu_factor(a), L.lu_solve(*L.lu_factor(a), a)), definite, (SQUARE,), sizes=SIZES),
     "qr": Row(lambda a: (*L.qr(a), L.qr(a, "complete")[0], L.qr(a, "r")[1]), tall, TALL, sizes=SIZES),
     "svd": Row(lambda a: (*rebuilt(a), L.svdvals(a)), tall, TALL, sizes=SIZES),
+    "svd of any shape": Row(lambda a: (*rebuilt(a), L.svdvals(a), L.pinv(a)), plane, sizes=((3, 5), (5, 3), (4, 4), (1, 6))),
     "eigh": Row(lambda a: (*diagonalised(a), L.eigvalsh(a)), definite, (SQUARE,), sizes=SIZES),
     "pinv": Row(lambda a: (L.pinv(a), a.pinverse()), tall, TALL, sizes=SIZES),
     "det": Row(lambda a: (L.det(a), *L.slogdet(a), a.logdet()), definite, (SQUARE,), sizes=SIZES),

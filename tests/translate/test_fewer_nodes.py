@@ -120,3 +120,54 @@ def test_a_cache_that_others_read_too_stays_outside(tmp_path: Path) -> None:
 def test_another_precision_is_left_as_it_is(tmp_path: Path) -> None:
     args = tuple(random(2, 4, 3, 8).double() for _ in range(3))
     assert "Softmax" in operators(sdpa, args, tmp_path, "whole-attention")
+
+
+WEIGHT, WEIGHTS = random(8), random(3, 8)
+
+
+def normed(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    return weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))
+
+
+def test_a_norm_that_is_written_out_becomes_one_node(tmp_path: Path) -> None:
+    assert operators(lambda x: normed(x, WEIGHT), (random(2, 3, 8),), tmp_path, "whole-norms") == ["RMSNormalization"]
+    assert operators(lambda x: normed(x, 1 + WEIGHT), (random(2, 3, 8),), tmp_path, "whole-norms")[-1] == "RMSNormalization"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda x: x * torch.rsqrt(x.pow(2).mean(1, keepdim=True) + 1e-6) * WEIGHT,
+        lambda x: x * torch.rsqrt(x.pow(3).mean(-1, keepdim=True).abs() + 1e-6) * WEIGHT,
+        lambda x: x.sin() * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * WEIGHT,
+        lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * WEIGHTS,
+    ],
+    ids=["other-axis", "other-power", "other-value", "a-weight-for-each-token"],
+)
+def test_what_only_looks_like_a_norm_stays(other: Callable[..., Any], tmp_path: Path) -> None:
+    assert "RMSNormalization" not in operators(other, (random(2, 3, 8),), tmp_path, "whole-norms")
+
+
+def rotated(x: torch.Tensor, places: torch.Tensor, halves: int = 2, sign: float = -1.0) -> torch.Tensor:
+    angles = torch.cat([places[..., None] * torch.arange(1.0, 1 + 8 // halves)] * halves, -1)
+    cosine, sine = (angles.cos() * 0.9)[:, None], (angles.sin() * 0.9)[:, None]
+    return x * cosine + torch.cat([sign * x[..., 4:] if sign != -1 else -x[..., 4:], x[..., :4]], -1) * sine
+
+
+def test_a_rotation_that_is_written_out_becomes_one_node(tmp_path: Path) -> None:
+    found = operators(rotated, (random(2, 3, 5, 8), random(2, 5)), tmp_path, "whole-rotations")
+    assert "RotaryEmbedding" in found
+    assert {"Neg", "Add"}.isdisjoint(found)
+
+
+@pytest.mark.parametrize(
+    ("other", "places"),
+    [
+        (lambda x, places: rotated(x, places, halves=4), random(2, 5)),
+        (lambda x, places: rotated(x, places, sign=1.0), random(2, 5)),
+        (rotated, random(1, 5)),
+    ],
+    ids=["halves-of-other-angles", "no-rotation", "one-row-for-all"],
+)
+def test_what_only_looks_like_a_rotation_stays(other: Callable[..., Any], places: torch.Tensor, tmp_path: Path) -> None:
+    assert "RotaryEmbedding" not in operators(other, (random(2, 3, 5, 8), places), tmp_path, "whole-rotations")

@@ -90,3 +90,7 @@ def test_singular_vectors_are_orthogonal_where_the_rank_is_short(tmp_path: Path)
 )
 def test_nothing_comes_of_nothing(function: Callable[..., Any], tmp_path: Path) -> None:
     agree(function, (torch.zeros(2, 0, 0),), tmp_path)
+
+
+def test_an_axis_that_is_not_one_stays_when_it_is_squeezed(tmp_path: Path) -> None:
+    agree(lambda x: (x.squeeze(-1) + 1, x.squeeze(0), x.unsqueeze(1).squeeze(1)), (r(2, 3),), tmp_path, (ROWS,), [(r(4, 3),)])

@@ -28,11 +28,15 @@ def shares(x: torch.Tensor) -> torch.Tensor:
     return p / p.sum(-1, keepdim=True)
 
 
-@pytest.mark.parametrize("function", [entropy, log_odds, shares])
+def gated(x: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.glu(torch.cat([x.abs() * 1e6, x], -1))
+
+
+@pytest.mark.parametrize("function", [entropy, log_odds, shares, gated])
 def test_what_is_made_of_a_sigmoids_tail_is_as_in_eager(function: Any, tmp_path: Path) -> None:
     agree(function, (torch.linspace(-60.0, -15.0, 12).reshape(3, 4),), tmp_path)
 
 
-def test_a_gate_stays_one_node(tmp_path: Path) -> None:
-    step = translate(case(lambda x: x * torch.sigmoid(x), (torch.randn(3, 4),), tmp_path))
+def test_where_a_sigmoids_tail_does_not_count_it_stays_one_node(tmp_path: Path) -> None:
+    step = translate(case(lambda x: x * torch.sigmoid(x) + torch.sigmoid(x) * torch.tanh(x), (torch.randn(3, 4),), tmp_path))
     assert Counter(node.op_type for node in onnx.load(step.value.path).graph.node)["Sigmoid"] == 1

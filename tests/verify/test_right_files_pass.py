@@ -83,6 +83,32 @@ def test_a_pooled_output_that_differs_by_padding_is_wrong(tmp_path: Path) -> Non
     assert errors(result)
 
 
+def test_what_a_model_puts_where_the_mask_is_off_is_no_garbage(tmp_path: Path) -> None:
+    one, two = Filled(1.0), Filled(0.0)
+    two.load_state_dict(one.state_dict())
+    example = (torch.randn(2, 5, 3), torch.ones(2, 5, dtype=torch.int64))
+    assert errors(verdict(one, example, stock(two, example, tmp_path / "m.onnx")))
+
+
+class Attending(nn.Module):
+    def __init__(self, ghost: float):
+        super().__init__()
+        self.ghost = ghost
+
+    def forward(self, x, context, context_mask):
+        kept = context * context_mask[..., None]
+        lonely = (context_mask.sum(1) == 0)[:, None, None]
+        return x + kept.sum(1, keepdim=True) + torch.where(lonely, self.ghost, 0.0)
+
+
+@pytest.mark.parametrize("length", [3, 5])
+def test_a_mask_over_what_is_attended_to_excuses_nothing_of_what_attends(length: int, tmp_path: Path) -> None:
+    example = (torch.randn(2, length, 3), torch.randn(2, 5, 3), torch.ones(2, 5, dtype=torch.int64))
+    result = verdict(Attending(0.0), example, stock(Attending(1.0), example, tmp_path / "m.onnx"))
+    assert {t.values for t in result.trials if t.outcome == "differ"} == {"empty-row"}
+    assert crossed(Attending(0.0), example, tmp_path).ok
+
+
 class OfNothing(nn.Module):
     """A sum over real tokens; a row without any is something of its own."""
 
@@ -132,3 +158,44 @@ def test_what_the_model_refuses_is_no_evidence(tmp_path: Path) -> None:
     result = crossed(Picky(), (torch.rand(2, 4),), tmp_path)
     assert result.ok, [(d.code, d.message) for d in result.diagnoses]
     assert "eager-refused" in {t.outcome for t in result.trials}
+
+
+class Standardised(nn.Module):
+    def forward(self, x):
+        return (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True)
+
+
+class Correlated(nn.Module):
+    def forward(self, x, y):
+        x, y = x - x.mean(-1, keepdim=True), y - y.mean(-1, keepdim=True)
+        return (x * y).sum(-1) / (x.square().sum(-1) * y.square().sum(-1)).sqrt()
+
+
+class Fitted(nn.Module):
+    def forward(self, x, y):
+        n, sx, sy = x.shape[-1], x.sum(-1), y.sum(-1)
+        return (n * (x * y).sum(-1) - sx * sy) / (n * (x * x).sum(-1) - sx * sx)
+
+
+class Spread(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.lin(x).std(1)
+
+
+UNDEFINED = {
+    "rows of one number, standardised": (Standardised(), (torch.randn(3, 17),)),
+    "rows of one number, correlated": (Correlated(), (torch.randn(3, 17), torch.randn(3, 17))),
+    "a slope through one point": (Fitted(), (torch.randn(3, 16), torch.randn(3, 16))),
+    "the spread of absurd numbers": (Spread(), (torch.randn(3, 5, 3),)),
+}
+
+
+@pytest.mark.parametrize("name", UNDEFINED)
+def test_nothing_divided_by_nothing_is_no_evidence(name: str, tmp_path: Path) -> None:
+    model, example = UNDEFINED[name]
+    result = crossed(model.eval(), example, tmp_path)
+    assert result.ok, [(d.code, d.message) for d in result.diagnoses]

@@ -169,3 +169,15 @@ def test_what_rounding_moves_in_one_direction_alone_is_still_seen_to_be_rounding
     assert ill_conditioned(module, args, [want], [file], exact=False, rounds=False)
     assert not ill_conditioned(module, args, [want], [file * 100], exact=False, rounds=False)
     assert not ill_conditioned(module, args, [want], [np.where(np.arange(64) == 9, 0.5, file)], exact=False, rounds=False)
+
+
+class Logarithm(nn.Module):
+    def forward(self, x):
+        return x.log().sum(-1)
+
+
+def test_nan_is_not_infinity_rounded() -> None:
+    args = (torch.tensor([[0.0, 1.0], [2.0, 3.0]]),)
+    want = Logarithm()(*args).numpy()
+    got = np.where(np.isinf(want), np.nan, want)
+    assert not ill_conditioned(Logarithm(), args, [want], [got.astype(np.float32)], exact=False, rounds=False)

@@ -49,7 +49,7 @@ def outcome(model: nn.Module, example: torch.Tensor, got: np.ndarray) -> str:
     flat = Flat(model)
     bound = Bound(flat, (example,), Signature((TensorSpec("x", "float32", ()),), ()), ("y",), None, lambda *_: (example,), dict)
     sides = Given(bound, Translated(Path("m.onnx"), 18, (), ()), None, "", (0,))
-    bench = Bench(sides, Tolerance(1e-5, 1e-5, ""), nature(flat, record(flat, (example,)).notes, (False,), {}))
+    bench = Bench(sides, Tolerance(1e-5, 1e-5, ""), nature(flat, record(flat, (example,)).notes, (False,)))
     return judge(bench, Plan({}, "example", given=(example,)), (example,)).trial.outcome
 
 

@@ -76,8 +76,44 @@ class DuplicateIndices(nn.Module):
         return x.index_add(0, i, s)  # culprit
 
 
+class EvenLengths(nn.Module):
+    """For one token the file joins it with an empty half, and onnxruntime leaves that half of the result unwritten."""
+
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(8, 3)
+
+    def forward(self, x):
+        if x.shape[1] % 2:  # culprit
+            x = nn.functional.pad(x, (0, 0, 0, 1))
+        return self.lin(torch.cat([x[:, 0::2], x[:, 1::2]], -1))
+
+
+class FirstTwenty(nn.Module):
+    def forward(self, x):
+        y = x[:, :20] * 2
+        return y.cumsum(1)
+
+
+class Twice(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        return y.cumsum(1)
+
+
+class Placed(nn.Module):
+    def __init__(self, given: bool):
+        super().__init__()
+        self.given, self.table = given, nn.Embedding(16, 4)
+
+    def forward(self, x, position_ids):
+        here = position_ids if self.given else torch.arange(x.shape[1]).expand(x.shape[:2])
+        return x + self.table(here) + 0 * position_ids[..., None]
+
+
 LENGTH = {"x": {1: "length"}}
 CASES = {
+    "a branch on a remainder": (EvenLengths(), (torch.randn(2, 6, 4),), LENGTH),
     "a branch on a length": (BranchOnLength(), (torch.randn(2, 12, 4),), LENGTH),
     "a number from a length": (NumberFromLength(), (torch.randn(2, 8),), LENGTH),
     "a root of a length": (RootOfLength(), (torch.randn(2, 8, 4),), LENGTH),
@@ -155,3 +191,18 @@ def test_a_file_with_other_outputs_is_refused(tmp_path: Path) -> None:
 
     path = stock(nn.Softplus(), (torch.randn(2, 4),), tmp_path / "a.onnx")
     assert errors(verdict(Two(), (torch.randn(2, 4),), path)) == ["NUM013"]
+
+
+def test_a_file_that_ends_at_a_size_of_its_own_is_tried_beyond_it(tmp_path: Path) -> None:
+    example = (torch.randn(2, 6, 3),)
+    result = verdict(Twice(), example, stock(FirstTwenty(), example, tmp_path / "a.onnx", LENGTH))
+    assert errors(result) == ["NUM002"]
+    assert {t.sizes["length"] for t in result.trials if t.outcome == "differ"} == {21}
+
+
+def test_a_file_that_counts_positions_by_itself_is_caught(tmp_path: Path) -> None:
+    one, two = Placed(True), Placed(False)
+    two.load_state_dict(one.state_dict())
+    example = (torch.randn(2, 5, 4), torch.arange(5).expand(2, 5).clone())
+    result = verdict(one, example, stock(two, example, tmp_path / "a.onnx"))
+    assert {t.values for t in result.trials if t.outcome == "differ"} == {"later-positions"}

@@ -12,7 +12,7 @@ import torch
 
 from torchferry.records import Fault, Frame, Location
 
-_TORCH = str(Path(torch.__file__).parent)
+_TORCH = f"{Path(torch.__file__).parent}/"  # with its end: torchvision is not torch
 _OURS = str(Path(__file__).parents[1])
 _EXAMPLES = str(Path(__file__).parents[1] / "catalogue")  # the catalogue's example models stand for a user's own
 _LIBRARIES = tuple({sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")})

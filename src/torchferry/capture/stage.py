@@ -11,7 +11,7 @@ from torchferry import eager
 from torchferry.capture import beyond, guards, piecewise, prepare, strategies, survey, unchanged, where
 from torchferry.capture.attempt import Outcome, attempt, once
 from torchferry.capture.rewrites import sites_of
-from torchferry.capture.rewrites.explore import Explored, explore, stop
+from torchferry.capture.rewrites.explore import Explored, Failed, explore, stop
 from torchferry.capture.rewrites.sites import Site, applied, candidates
 from torchferry.capture.rewrites.source import CannotRewrite
 from torchferry.records import Bound, Captured, Case, Fault, Finding, Location, Step
@@ -43,11 +43,12 @@ def _captured(case: Case, bound: Bound) -> Step:
         outcome = attempt(module, bound.args, bound.dynamic_shapes, (pieces or first,))
         if outcome.program is None and pieces:  # what was asked for cannot be had; nothing else will do
             return Step("capture", fault=outcome.attempts[0].fault, attempts=outcome.attempts)
-        explored = _explored(outcome, bound)
+        failed = _failed(outcome, bound)
+        explored = _explored(failed, bound) if failed else None
         if outcome.program is None and not (explored and explored.cleared):
             outcome = outcome.then(attempt(module, bound.args, bound.dynamic_shapes, tuple(others)))
-    if outcome.program is None:
-        return _stopped(outcome, bound, rewrites, explored)
+    if failed is not None and outcome.program is None:
+        return _stopped(outcome, failed, bound, rewrites, explored)
     found = guards.read(outcome.program, bound)
     narrow = [_with_sites(f, module) for f in guards.narrowing(found, bound.signature)]
     program = prepare.revise(outcome.program, changes)
@@ -84,10 +85,15 @@ def _with_sites(narrow: Finding, module: Any) -> Finding:
     )
 
 
-def _explored(outcome: Outcome, bound: Bound) -> Explored | None:
-    """Return what a search for lines to rewrite came to, where values or sizes stopped the capture."""
+def _failed(outcome: Outcome, bound: Bound) -> Failed | None:
+    """Return what stopped the first strategy, and the user's line; None when nothing did."""
     fault = outcome.attempts[0].fault
-    if fault is None or not (where.data_dependent(fault) or where.pinned(fault)):
+    return None if fault is None else (fault, where.locate(fault, eager.fresh(bound.module), bound))
+
+
+def _explored(failed: Failed, bound: Bound) -> Explored | None:
+    """Return what a search for lines to rewrite came to, where values or sizes stopped the capture."""
+    if not (where.data_dependent(failed[0]) or where.pinned(failed[0])):
         return None
     strategy = strategies.ordered()[0]
     module = eager.fresh(bound.module)
@@ -101,14 +107,12 @@ def _explored(outcome: Outcome, bound: Bound) -> Explored | None:
     def place(fault: Fault) -> Location | None:
         return where.locate(fault, module, bound)
 
-    return explore(module, run, place)
+    return explore(module, run, place, failed)
 
 
-def _stopped(outcome: Outcome, bound: Bound, rewrites: tuple[Site, ...], explored: Explored | None) -> Step:
+def _stopped(outcome: Outcome, failed: Failed, bound: Bound, rewrites: tuple[Site, ...], explored: Explored | None) -> Step:
     """Return the fault, with all that stands in the way of a capture."""
-    fault = outcome.attempts[0].fault
-    assert fault is not None
-    place = where.locate(fault, eager.fresh(bound.module), bound)
+    fault, place = failed
     findings = [*outcome.notes, *survey.of_module(bound), stop(fault, place, pinned=where.pinned_dims(fault, bound))]
     if explored is not None:
         findings += explored.findings

@@ -35,6 +35,7 @@ class Plan:
 
 def plan(tracer: Tracer, example: Feed, feed: Feed, axes: dict[str, dict[str, str]]) -> Plan | None:
     """Return how to make the model run on `feed` too and still give the same on `example`; None if we do not know."""
+    tracer = Tracer(tracer.worker, graph.flat(tracer.model), tracer.home, tracer.scratch)
     freed = onnx.ModelProto()
     freed.CopyFrom(tracer.model)
     free_axes(freed, {"axes": axes})
@@ -91,7 +92,7 @@ def _shown(search: Search, trial: Tracer, found: Plan) -> bool:
     old, new = {**search.example, **old}, {**search.feed, **new}
     if witness.taken_whole(trial.model, old, new):
         return False
-    batch = all(axis == 0 for _, axis, _, _ in moved)
+    batch = bool(search.axes) and all(axis == 0 for _, axis, _, _ in moved)  # one that the file had fixed: its rows tell
     if not batch and not witness.needed(trial.model, found.rewrites, old, new):
         return True
     return witness.shown(witness.Shown(search.tracer, trial.model, search.example, search.before, search.feed, moved))

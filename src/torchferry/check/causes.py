@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import onnx
 
+from torchferry import ort
 from torchferry.check import graph
-from torchferry.check.opening import said
 from torchferry.check.trace import Failure, Feed, Tracer, ancestors, shape_of
 from torchferry.records import Fault, Finding, Location
 
@@ -26,12 +26,12 @@ def explain(tracer: Tracer, failure: Failure, feed: Feed) -> Finding:
             {"text": failure.fault.text, "type": failure.fault.type_name},
         )
     if place is None:
-        facts = {"text": said(failure.fault.text), "shapes": {}, "inputs": [], "op": failure.op}
+        facts = {"text": ort.said(failure.fault.text), "shapes": {}, "inputs": [], "op": failure.op}
         return Finding("run-failed", Location(onnx_node=failure.node or None, op=failure.op or None), facts)
     values = _reaching(tracer, place, feed)
     facts = {
         "op": place.node.op_type,
-        "text": said(failure.fault.text),
+        "text": ort.said(failure.fault.text),
         "shapes": {i: list(s) for i in place.node.input if (s := shape_of(values.get(i))) is not None},
         "inputs": feeding(tracer.model, place.node),
         "weights": [t.name for t in tracer.model.graph.initializer if t.name in place.node.input],
@@ -167,4 +167,4 @@ def died(fault: Fault) -> Finding:
 
 def explain_without_graph(fault: Fault) -> Finding:
     """Return a failed run in the runtime's own words, where the graph cannot be read."""
-    return Finding("run-failed", Location(), {"text": said(fault.text), "shapes": {}, "inputs": [], "op": ""})
+    return Finding("run-failed", Location(), {"text": ort.said(fault.text), "shapes": {}, "inputs": [], "op": ""})

@@ -57,14 +57,15 @@ def _conflict(conflict: Conflict, said: dict[str, str]) -> Finding:
 
 def _agreed(conflict: Conflict, fixed: dict[str, np.ndarray], stored: set[str], wish: str | None) -> str:
     """Return the type that all operands should have."""
+    words = [w for w in conflict.types.values() if w in conflict.allowed] or list(conflict.types.values())
     moving = {w for v, w in conflict.types.items() if v not in fixed and v not in stored}
     if len(moving) == 1:
         word = next(iter(moving))
-        if all(_takes(word, fixed.get(v), w) for v, w in conflict.types.items() if w != word):
+        if word in words and all(_takes(word, fixed.get(v), w) for v, w in conflict.types.items() if w != word):
             return word
-    if wish is not None and wish in conflict.types.values():
+    if wish is not None and wish in words:
         return wish
-    return max(conflict.types.values(), key=lambda w: RANK.index(w) if w in RANK else -1)
+    return max(words, key=lambda w: RANK.index(w) if w in RANK else -1)
 
 
 def _takes(word: str, value: np.ndarray | None, was: str) -> bool:

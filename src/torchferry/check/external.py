@@ -66,23 +66,23 @@ def findings(model: onnx.ModelProto, folder: Path, own: str) -> list[Finding]:
     by_location: dict[str, list[Piece]] = {}
     for piece in pieces(model):
         by_location.setdefault(piece.location, []).append(piece)
-    return [f for location, group in by_location.items() for f in _examine(location, group, folder, own)]
+    moves = _moves(by_location, folder, own)
+    where = Location(file=str(folder / own))
+    return [f for x, group in by_location.items() for f in _examine(x, group, folder, where, moves.get(x))]
 
 
-def _examine(location: str, group: list[Piece], folder: Path, own: str) -> Iterator[Finding]:
+def _examine(location: str, group: list[Piece], folder: Path, where: Location, moved: str | None) -> Iterator[Finding]:
     facts: dict[str, Any] = {
         "data": location,
         "tensors": [p.tensor for p in group],
         "needs": max(p.end for p in group),
     }
-    where = Location(file=str(folder / own))
-    trouble = path_trouble(location)
-    file = folder / location if trouble is None else None
-    if trouble is not None or file is None or not file.is_file():
-        moved = _elsewhere(location, facts["needs"], folder, own, by_size=trouble != "outside")
+    if not _there(location, folder):
+        trouble = path_trouble(location)
         facts |= {"trouble": trouble or "missing", "found": moved}
         yield Finding("external-data-path" if trouble or moved else "external-data-missing", where, facts)
         return
+    file = folder / location
     size = file.stat().st_size
     with file.open("rb") as data:
         head = data.read(256)
@@ -108,8 +108,27 @@ def path_trouble(location: str) -> str | None:
     return "outside" if posixpath.normpath(location).startswith("..") else None
 
 
-def _elsewhere(location: str, needs: int, folder: Path, own: str, by_size: bool) -> str | None:
-    """Return the file in the model's folder that surely is the one meant: of that name, or the only one of that size."""
+def _there(location: str, folder: Path) -> bool:
+    return path_trouble(location) is None and (folder / location).is_file()
+
+
+def _moves(by_location: dict[str, list[Piece]], folder: Path, own: str) -> dict[str, str]:
+    """Return the file meant by each location that leads nowhere; none where the tensors of another location lie."""
+    there = {x: posixpath.normpath(x) for x in by_location if _there(x, folder)}
+    lost = {x: max(p.end for p in group) for x, group in by_location.items() if x not in there}
+    moves = {x: file for x, needs in lost.items() if (file := _elsewhere(x, needs, folder, own)) is not None}
+    homes = {**there, **moves}
+
+    def free(location: str) -> bool:
+        others = [p for y, file in homes.items() if y != location and file == homes[location] for p in by_location[y]]
+        return not any(a.offset < b.end and b.offset < a.end for a in by_location[location] for b in others)
+
+    return {x: file for x, file in moves.items() if free(x)}
+
+
+def _elsewhere(location: str, needs: int, folder: Path, own: str) -> str | None:
+    """Return the file in the model's folder that is likely meant: of that name, or the only one of that size."""
+    by_size = path_trouble(location) != "outside"
     path = PurePosixPath(location.replace("\\", "/"))
     plain = [str(PurePosixPath(*path.parts[i:])) for i in range(len(path.parts))]
     for name in plain:

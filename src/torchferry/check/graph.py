@@ -65,16 +65,21 @@ def graphs(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
 
 def tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     """Yield every tensor stored in the model: initializers and attributes."""
+    return (tensor for tensor, _ in stored(model))
+
+
+def stored(model: onnx.ModelProto) -> Iterator[tuple[onnx.TensorProto, Place | None]]:
+    """Yield every tensor stored in the model, with the node that has it as an attribute; None for initializers."""
     for graph in graphs(model):
-        yield from graph.initializer
+        yield from ((tensor, None) for tensor in graph.initializer)
         for sparse in graph.sparse_initializer:
-            yield sparse.values
-            yield sparse.indices
+            yield sparse.values, None
+            yield sparse.indices, None
     for place in places(model):
         for attribute in place.node.attribute:
             if attribute.HasField("t"):
-                yield attribute.t
-            yield from attribute.tensors
+                yield attribute.t, place
+            yield from ((tensor, place) for tensor in attribute.tensors)
 
 
 def attributes(node: onnx.NodeProto) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import onnx
 
-from torchferry import releases
+from torchferry import ort, releases
 from torchferry.check import conflicts, external, graph, mismatch, stamp, structure, support
 from torchferry.check.passes import decompose
 from torchferry.check.probe import Prober, may_be_asked
@@ -92,7 +92,7 @@ def _refusal_at(model: onnx.ModelProto, fault: Fault, prober: Prober, types: Typ
     for place in graph.nodes_of(model.graph):
         if may_be_asked(place.node, types.of):
             alone = prober.fault(place.node, types.of)
-            if alone is not None and said(alone.text) == found.facts["text"]:
+            if alone is not None and ort.said(alone.text) == found.facts["text"]:
                 return Finding(found.kind, Location(onnx_node=place.label, op=place.node.op_type), found.facts)
     return found
 
@@ -122,18 +122,9 @@ def refusal(model: onnx.ModelProto | None, fault: Fault) -> Finding:
     if fault.type_name in ("TimeLimit", "ProcessDied"):
         return Finding("runtime-died", facts={"text": fault.text, "type": fault.type_name})
     node, op = named(fault.text) or ("", "")
-    facts: dict[str, Any] = {"text": said(fault.text), "type": fault.type_name}
+    facts: dict[str, Any] = {"text": ort.said(fault.text), "type": fault.type_name}
     for pattern in TENSOR:
         if match := re.search(pattern, fault.text):
             facts["tensor"] = match[1]
             break
     return Finding("refused", Location(onnx_node=node or None, op=op or None), facts)
-
-
-def said(text: str) -> str:
-    """Return onnxruntime's words without its own source paths, codes and signatures."""
-    text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ", "", text)
-    text = re.sub(r"Load model from .*? failed:", "", text)
-    text = re.sub(r"/onnxruntime_src/\S+ .*?\)(?: const)?(?: \[with [^\]]*\])? ", "", text)
-    text = re.sub(r"\b\w+\.(?:cc|h):\d+ \w+ ", "", text)
-    return text.strip()[:600]

@@ -150,9 +150,10 @@ def _ring(part: onnx.GraphProto) -> list[onnx.NodeProto]:
 
 
 def _initializers(model: onnx.ModelProto) -> Iterator[Finding]:
-    for tensor in graph.tensors(model):
+    for tensor, place in graph.stored(model):
+        where = Location(onnx_node=place.label, op=place.node.op_type) if place is not None else Location()
         if dtypes.bits(tensor.data_type) is None and tensor.data_type not in (8, 23, 24):
-            yield Finding("initializer-type", Location(), {"tensor": tensor.name, "type": tensor.data_type})
+            yield Finding("initializer-type", where, {"tensor": tensor.name, "type": tensor.data_type})
             continue
         has, needs = _stored(tensor), external.needed(tensor)
         if has is not None and needs is not None and has != needs:
@@ -163,7 +164,7 @@ def _initializers(model: onnx.ModelProto) -> Iterator[Finding]:
                 "dims": list(tensor.dims),
                 "type": dtypes.word(tensor.data_type),
             }
-            yield Finding("initializer-size", Location(), facts)
+            yield Finding("initializer-size", where, facts)
 
 
 def _stored(tensor: onnx.TensorProto) -> int | None:

@@ -35,11 +35,11 @@ BY_ATTRIBUTE: dict[str, tuple[str, str | None]] = {
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A node whose inputs must be of one type and are not: {input name: type} in order."""
+    """A node whose inputs must be of one type and are not: {input name: type} in order, and the types that it takes."""
 
     place: graph.Place
-    variable: str
     types: dict[str, str]
+    allowed: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,20 +133,21 @@ def _results(place: graph.Place, schema: Any | None, found: Types) -> dict[str, 
     bound: dict[str, str] = {}
     if schema is None:
         return {}
-    conflict: dict[str, dict[str, str]] = {}
-    for parameter, value in _formal(schema.inputs, node.input):
-        word = found.of.get(value)
-        if word is None or parameter is None:
-            continue
-        _check_allowed(place, schema, parameter, value, found)
-        if not _homogeneous(parameter):
-            continue
-        seen = conflict.setdefault(_variable(parameter), {})
-        seen[value] = word
-        bound.setdefault(_variable(parameter), word)
-    for variable, seen in conflict.items():
+    given = [(p, v) for p, v in _formal(schema.inputs, node.input) if p is not None and v in found.of]
+    together: dict[str, dict[str, str]] = {}
+    for parameter, value in given:
+        if _homogeneous(parameter):
+            together.setdefault(_variable(parameter), {})[value] = found.of[value]
+            bound.setdefault(_variable(parameter), found.of[value])
+    settled: set[str] = set()  # a type that is not taken gives way to one beside it that is: one problem, not two
+    for variable, seen in together.items():
         if len(set(seen.values())) > 1 and not variable.startswith("tensor("):
-            found.conflicts.append(Conflict(place, variable, seen))
+            allowed = _words(_allowed(schema, variable))
+            found.conflicts.append(Conflict(place, seen, allowed))
+            settled |= seen.keys() if set(seen.values()) & set(allowed) else set()
+    for parameter, value in given:
+        if value not in settled:
+            _check_allowed(place, schema, parameter, value, found)
     return _outputs(node, schema, bound)
 
 
@@ -276,6 +277,8 @@ def _check_allowed(place: graph.Place, schema: Any, parameter: Any, value: str, 
     word = found.of[value]
     allowed = _allowed(schema, _variable(parameter))
     if allowed and f"tensor({word})" not in allowed and any(a.startswith("tensor(") for a in allowed):
-        found.unfit.append(
-            Unfit(place, value, str(parameter.name), word, tuple(a.removeprefix("tensor(").removesuffix(")") for a in allowed))
-        )
+        found.unfit.append(Unfit(place, value, str(parameter.name), word, _words(allowed)))
+
+
+def _words(types: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(t.removeprefix("tensor(").removesuffix(")") for t in types)

@@ -14,18 +14,19 @@ from torchferry.report.words import share
 
 
 def show(path: Path, form: str) -> int:
-    """Write a file's certificate to stdout, and return the exit code."""
+    """Write a file's certificate to stdout, and return the exit code: 1 for a file that is no longer the certified one."""
     if not path.is_file():
         raise UsageError(f"there is no file `{path}`")
     found = certificate.read(path)
     if form == "json":
         print(json.dumps(found, indent=2))
-        return 0
+        return int(found["changed"])
+    since = ", but its graph or its weights have changed since: nothing below speaks of this file" if found["changed"] else ""
     out = console(sys.stdout)
-    out.out(f"`{path}` was verified against its model when it was made\n")
+    out.out(f"`{path}` was verified against its model when it was made{since}\n")
     for label, value in rows(found):
         out.out(f"  {label:<11}{value}")
-    return 0
+    return int(found["changed"])
 
 
 def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
@@ -33,6 +34,7 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     allowed = found["tolerance"]
     lines = [("input", f"{name}  {dtype} [{', '.join(map(str, shape))}]") for name, (dtype, shape) in found["inputs"].items()]
     lines += [("sizes", words) for words in found["dims"].values()]
+    lines += [("together", words) for words in found.get("conditions", ())]
     lines += [("tried", f"{name} = {', '.join(map(str, sizes))}") for name, sizes in found["sizes_tried"].items()]
     lines += [("fixed", f"{name} = {value}") for name, value in found["fixed"].items()]
     lines += [("given up", words) for words in found.get("given_up", ())]

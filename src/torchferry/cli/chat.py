@@ -44,6 +44,8 @@ def _line(at_terminal: bool) -> str | None:
     try:
         return input(ASK if at_terminal else "").strip()
     except EOFError:
+        if at_terminal:
+            _show("\n")  # Ctrl-D ends no line
         return None
 
 

@@ -28,7 +28,7 @@ def load(name: str, *, trust_remote_code: bool) -> tuple[Any, dict[str, Any], Pa
         raise MissingDependency("hf: models need transformers: pip install transformers safetensors") from error
 
     transformers.utils.logging.disable_progress_bar()
-    kind = _class(transformers, config)
+    kind = _class(transformers, name, config)
     model = kind.from_pretrained(folder, local_files_only=True, use_safetensors=True, trust_remote_code=trust_remote_code).eval()
     has_tokenizer = any(folder.glob("tokenizer*")) or (folder / "vocab.json").is_file() or (folder / "vocab.txt").is_file()
     return model, example(model), folder if has_tokenizer else None
@@ -90,11 +90,22 @@ def _cached(name: str) -> Path | None:
     return Path(found).parent if isinstance(found, str) else None
 
 
-def _class(transformers: Any, config: dict[str, Any]) -> Any:
-    """Return the class that the config names, or the general one where it names none that is known here."""
-    for name in config.get("architectures") or ():
-        if hasattr(transformers, name):
-            return getattr(transformers, name)
+def _class(transformers: Any, name: str, config: dict[str, Any]) -> Any:
+    """Return the class that the config names: one of transformers, or the general one that finds the directory's own code."""
+    named = config.get("architectures") or ()
+    for one in named:
+        if hasattr(transformers, one):
+            return getattr(transformers, one)
+    own = {
+        auto: str(code).rpartition(".")[2] for auto, code in config.get("auto_map", {}).items() if auto.startswith("AutoModel")
+    }
+    if fitting := [auto for auto, one in own.items() if one in named] or list(own):
+        return getattr(transformers, fitting[0])
+    if named:
+        raise UsageError(
+            f"`{name}` names the class `{named[0]}`, which transformers does not have, and brings no code for it;\n"
+            f"load it where that class is, and export from there: torchferry.export(model, f='OUT/', task=...)"
+        )
     return transformers.AutoModel
 
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 
 from torchferry.inputs import sizes as size_text
-from torchferry.inputs.moving import Ties
 from torchferry.inputs.probe import Axis
 from torchferry.inputs.roles import Part
+from torchferry.inputs.ties import Ties
 
 
 def name_roots(

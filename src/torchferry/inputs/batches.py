@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import torch
 
-from torchferry.inputs.moving import Ties
 from torchferry.inputs.probe import Prober, observe
 from torchferry.inputs.roles import Part
+from torchferry.inputs.ties import Ties
 from torchferry.inputs.vary import resized
 
 
@@ -24,8 +24,7 @@ def tie_batches(prober: Prober, ties: Ties) -> None:
     rows = {root: changed for root in roots if (changed := _rows_changed(prober, ties, root)) is not None}
     for one, two in itertools.combinations(rows, 2):
         if two in ties.roots and one in ties.roots and ties.roots[one] == ties.roots[two] and rows[one] & rows[two]:
-            ties.sizes.update({axis: one for axis, size in ties.sizes.items() if size == two})
-            del ties.roots[two]
+            ties.merge(two, one)
 
 
 def _only_first(ties: Ties, root: str) -> bool:

@@ -142,7 +142,12 @@ def _parts(called: Called) -> tuple[Part, ...]:
         for i, tensor in enumerate(tensors)
         if tensor.shape == index.shape and not tensor.is_floating_point() and torch.equal(tensor, index.to(tensor.dtype))
     }
-    return roles_of(called.prepared.keys, tensors, tables, called.prepared.numbers)
+    searched = frozenset(i for i, t in enumerate(tensors) for s in called.observed.searched if _same(t, s))
+    return roles_of(called.prepared.keys, tensors, tables, called.prepared.numbers, searched)
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.shape == other.shape and one.dtype == other.dtype and torch.equal(one, other)
 
 
 def _sizes(job: Job, called: Called, parts: tuple[Part, ...], asked: asking.Asked) -> tuple[Found, tuple[Finding, ...]]:
@@ -154,8 +159,9 @@ def _sizes(job: Job, called: Called, parts: tuple[Part, ...], asked: asking.Aske
     seconds = min(max(PATIENCE * called.observed.seconds, SHORTEST), LONGEST)
     prober = Prober(prepared.flat, prepared.tensors, parts, calls=CALLS, seconds=seconds)
     prober.seconds_per_call = called.observed.seconds
+    prober.outputs = sum(is_output(leaf) for _, leaf in called.observed.outputs)
     names = [asked.inputs.get(i, name) for i, name in enumerate(prepared.names)]
-    empty = {name: low == 0 for name, (low, _) in job.ranges.items()}
+    empty = {name for name, (low, _) in job.ranges.items() if low == 0} | further.empty_axes(feeder, job.examples)
     found = discover(prober, names, asked.axes, must, empty, lambda: list(further.taken(feeder, job.examples)))
     example = [tuple(t.shape) for t in prepared.tensors]
     dims, beyond = _with_ranges(job.ranges, found, example)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import torch
 
-from torchferry.inputs.moving import Ties
 from torchferry.inputs.probe import NOT_TRIED, Prober, Shapes, observe
 from torchferry.inputs.reasons import why_fixed
 from torchferry.inputs.roles import Part
+from torchferry.inputs.ties import Ties
 from torchferry.inputs.vary import resized
 
 MOST_ELEMENTS = 2**22  # of all inputs together, in a call that looks for an upper bound

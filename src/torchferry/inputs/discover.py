@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from torchferry.errors import UsageError
@@ -15,11 +15,12 @@ from torchferry.inputs import sizes as size_text
 from torchferry.inputs.axis_names import name_roots
 from torchferry.inputs.batches import tie_batches
 from torchferry.inputs.bounds import Span, spans
-from torchferry.inputs.hints import Hints, symbolic_sizes
-from torchferry.inputs.moving import Search, Ties, Unit
+from torchferry.inputs.hints import symbolic_sizes
+from torchferry.inputs.moving import Search, Unit
 from torchferry.inputs.probe import Axis, Prober, Shapes, moved
 from torchferry.inputs.reasons import why_fixed
 from torchferry.inputs.shown import add_moves
+from torchferry.inputs.ties import Ties
 from torchferry.records import Dim, Finding, Location, Size
 
 SLOW = 2.0  # seconds for one call of the model, from which on sizes are first tried without computing
@@ -62,13 +63,13 @@ def discover(
     names: Sequence[str],
     asked: Mapping[Axis, Ask] | None = None,
     must: frozenset[Axis] = frozenset(),
-    zero: Mapping[str, bool] | None = None,
+    empty: Collection[str | Axis] = (),
     calls: Callable[[], Sequence[Shapes]] = tuple,
 ) -> Found:
     """Return which sizes move: all that can when `asked` is None, otherwise those asked for and what is tied to them.
 
     `must` are the axes that differ between the user's examples, `calls` gives the sizes of those that the model takes;
-    `zero` says which dims may be asked to be empty.
+    `empty` are the dims that are asked to go down to 0, and the axes that an example shows at 0.
     """
     example: Shapes = tuple(tuple(t.shape) for t in prober.tensors)
     ties = as_asked(prober, asked, names, example) if asked and not must - asked.keys() else None
@@ -86,8 +87,8 @@ def discover(
     wanted = {axis: ask.name for axis, ask in (asked or {}).items() if ask.name}
     ranks = [len(s) for s in example]
     called = name_roots(ties, names, prober.parts, ranks, wanted)
-    empty = {root for root in ties.roots if _is_past(ties, root, prober) or (zero or {}).get(called[root])}
-    far = spans(prober, ties, empty)
+    zero = {ties.sizes.get(axis) for axis in empty if isinstance(axis, tuple)} | {r for r in ties.roots if called[r] in empty}
+    far = spans(prober, ties, {root for root in ties.roots if root in zero or _is_past(ties, root, prober)})
     dims = tuple(_dim(root, called[root], far[root], ties, asked=asked or {}, must=must) for root in ties.roots)
     shapes = tuple(tuple(_renamed(ties.sizes.get((i, a), n), called) for a, n in enumerate(s)) for i, s in enumerate(ties.base))
     why = tuple(
@@ -144,19 +145,24 @@ def _units(names: Sequence[str], shapes: Shapes, prober: Prober) -> list[Unit]:
 
 
 def _without_ones(prober: Prober, example: Shapes) -> Shapes:
-    """Return the example's sizes with a batch of one made two, if the model takes that: one broadcasts and hides ties."""
-    first = {(i, 0): 2 for i, s in enumerate(example) if s and s[0] == 1}
-    tried = moved(example, first)
-    return tried if first and prober.runs(tried) else example
+    """Return the example's sizes with a batch of one made two, and none made some, where the model takes that.
+
+    One broadcasts and hides ties; and of nothing, nobody can tell whether it moves.
+    """
+    some = next(n for n in itertools.count(3) if all(n not in shape for shape in example))
+    none = moved(example, {(i, a): some for i, s in enumerate(example) for a, n in enumerate(s) if n == 0})
+    base = none if none == example or prober.runs(none) else example
+    tried = moved(base, {(i, 0): 2 for i, s in enumerate(base) if s and s[0] == 1})
+    return tried if tried != base and prober.runs(tried) else base
 
 
 def _settle_ones(prober: Prober, ties: Ties, example: Shapes) -> None:
-    """Make sizes of one two where they move, and give the others back their one."""
-    back = {(i, a): n for i, s in enumerate(example) for a, n in enumerate(s) if n == 1 and (i, a) not in ties.sizes}
+    """Make sizes of one, or none, two where they move, and give the others back what they were."""
+    back = {(i, a): n for i, s in enumerate(example) for a, n in enumerate(s) if n <= 1 and (i, a) not in ties.sizes}
     ties.base = moved(ties.base, back)
     for root, size in list(ties.roots.items()):
-        if size == 1:
-            better = next((n for n in (2, 3) if prober.runs(ties.shapes(**{root: n}))), 1)
+        if size <= 1:
+            better = next((n for n in (2, 3) if prober.runs(ties.shapes(**{root: n}))), size)
             ties.base = ties.shapes(**{root: better})
             ties.roots[root] = better
 
@@ -170,27 +176,26 @@ def _tie_idle_masks(prober: Prober, ties: Ties) -> None:
         for other, size in ties.roots.items():
             same = [axis for axis, s in ties.sizes.items() if s == other and axis[1] == axes[0][1]]
             if other != root and size == ties.roots[root] and same:
-                ties.sizes.update(dict.fromkeys(axes, other))
-                del ties.roots[root]
+                ties.merge(root, other)
                 break
 
 
 def _search(prober: Prober, names: Sequence[str], example: Shapes) -> Ties:
     """Return the ties; those found on stand-ins only if the model, all sizes moved, runs on tensors as well."""
-    units = _units(names, example, prober)
     if prober.seconds_per_call > SLOW:
         prober.use_stand_ins()
-    ties = Search(prober, _without_ones(prober, example), units, lambda: _hints(prober)).run()
+    ties = _searched(prober, names, example)
     if prober.stand_ins is not None:
         prober.use_tensors()
         more = {root: size + 1 + k for k, (root, size) in enumerate(ties.roots.items()) if root not in ties.ends | ties.steps}
         if not prober.runs(ties.shapes(**more)):
-            ties = Search(prober, _without_ones(prober, example), units, lambda: _hints(prober)).run()
+            ties = _searched(prober, names, example)
     return ties
 
 
-def _hints(prober: Prober) -> Hints:
-    return symbolic_sizes(prober.module, prober.tensors)
+def _searched(prober: Prober, names: Sequence[str], example: Shapes) -> Ties:
+    base = _without_ones(prober, example)
+    return Search(prober, base, _units(names, base, prober), lambda: symbolic_sizes(prober.module, prober.tensors)).run()
 
 
 # --- what was asked for --------------------------------------------------------------------------
@@ -236,11 +241,8 @@ def _same_name_same_size(ties: Ties, asked: Mapping[Axis, Ask], names: Sequence[
             raise _two_sizes(ask.name, asked, names, example)
         one, two = ties.sizes.get(other), ties.sizes.get(axis)
         if isinstance(one, str) and isinstance(two, str) and one != two and {one, two} <= ties.roots.keys():
-            for where, size in ties.sizes.items():
-                if isinstance(size, str):
-                    ties.sizes[where] = re.sub(rf"\b{two}\b", one, size)
+            ties.merge(two, one)
             ties.base = moved(ties.base, {a: ties.roots[one] for a, s in ties.sizes.items() if s == one})
-            del ties.roots[two]
 
 
 def _one_name_each(ties: Ties, asked: Mapping[Axis, Ask], names: Sequence[str]) -> None:
@@ -330,15 +332,18 @@ def _renamed(size: Size, called: Mapping[str, str]) -> Size:
 
 
 def _reason(prober: Prober, ties: Ties, axis: Axis) -> str:
+    """Return what the model said when this axis moved, alone or beside those that do move."""
     i, a = axis
-    size = ties.base[i][a]
-    said = next((r for s, r in prober.answers.items() if r is not None and _differs_only_at(s, axis, prober)), None)
+    refused = [(s, r) for s, r in prober.answers.items() if r is not None]
+    said = next((r for s, r in refused if _moves_beside(s, axis, prober)), None)
+    said = said or next((r for s, r in refused if _moves_beside(s, axis, prober, ties.sizes.keys())), None)
     if said is None and prober.spent:
         return "not tried: the search for sizes that move had run out of calls"
-    return why_fixed(said, size)
+    return why_fixed(said, ties.base[i][a])
 
 
-def _differs_only_at(shapes: Shapes, axis: Axis, prober: Prober) -> bool:
+def _moves_beside(shapes: Shapes, axis: Axis, prober: Prober, others: Collection[Axis] = ()) -> bool:
+    """Whether an axis differs from the example, and besides it only some others, and sizes of one that are never kept."""
     example = tuple(tuple(t.shape) for t in prober.tensors)
     different = [(i, a) for i, s in enumerate(shapes) for a, n in enumerate(s) if n != example[i][a]]
-    return axis in different and all(d == axis or example[d[0]][d[1]] == 1 for d in different)
+    return axis in different and all(d == axis or d in others or example[d[0]][d[1]] <= 1 for d in different)

@@ -30,17 +30,26 @@ def varying_numbers(feeder: Feeder, examples: Sequence[Call]) -> dict[str, type]
 
 def differing_axes(feeder: Feeder, examples: Sequence[Call]) -> frozenset[Axis]:
     """Return the axes whose sizes are not the same in all examples."""
-    found: set[Axis] = set()
-    slots = [s for s in feeder.prepared.flat.recipe.slots if s.index is not None]
+    ours = feeder.prepared.tensors
+    return frozenset((i, a) for i, shape in _shapes(feeder, examples) for a, n in enumerate(shape) if n != ours[i].shape[a])
+
+
+def empty_axes(feeder: Feeder, examples: Sequence[Call]) -> frozenset[Axis]:
+    """Return the axes that hold nothing in some example, the first included."""
+    shapes = [*((i, tuple(t.shape)) for i, t in enumerate(feeder.prepared.tensors)), *_shapes(feeder, examples)]
+    return frozenset((i, a) for i, shape in shapes for a, n in enumerate(shape) if n == 0)
+
+
+def _shapes(feeder: Feeder, examples: Sequence[Call]) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yield the sizes of each input of each further example that has as many axes as the first."""
     for args, kwargs in examples:
         given = feeder.leaves(args, kwargs)
-        for slot in slots:
-            assert slot.index is not None
+        for slot in feeder.prepared.flat.recipe.slots:
+            if slot.index is None:
+                continue
             tensor, _ = as_input(given.get(slot.name), slot.number)
-            ours = feeder.prepared.tensors[slot.index]
-            if tensor is not None and tensor.dim() == ours.dim():
-                found |= {(slot.index, a) for a, (n, m) in enumerate(zip(ours.shape, tensor.shape, strict=True)) if n != m}
-    return frozenset(found)
+            if tensor is not None and tensor.dim() == feeder.prepared.tensors[slot.index].dim():
+                yield slot.index, tuple(tensor.shape)
 
 
 def taken(feeder: Feeder, examples: Sequence[Call]) -> Iterator[Shapes]:

@@ -1,4 +1,4 @@
-"""Which tables of a model are looked up, and at which rows: seen at the operators, so that no module can hide it."""
+"""Which tables of a model are looked up, at which rows, and what it searches in: seen at the operators, so that none hides it."""
 
 from __future__ import annotations
 
@@ -12,28 +12,41 @@ Lookup = tuple[str, int, torch.Tensor]  # the table's path, its rows, and the in
 
 
 class Lookups(TorchDispatchMode):
-    """Keeps every lookup of rows in a parameter or buffer while it is active."""
+    """Keeps every lookup of rows in a parameter or buffer, and what is searched by halving, while it is active."""
 
     supports_higher_order_operators = True
 
     def __init__(self, module: torch.nn.Module) -> None:
         super().__init__()
         self.seen: list[Lookup] = []
+        self.searched: list[torch.Tensor] = []
         tables = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
         self.paths = {_key(t): path.removesuffix(".weight") for path, t in reversed(tables) if t.dim() >= 2 and _stored(t)}
 
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
+        if (sequence := _searched(func, args)) is not None:
+            self.searched.append(sequence.detach())
         found = _rows_asked_for(func, args)
         if found is not None and _stored(found[0]) and (path := self.paths.get(_key(found[0]))) is not None:
             self.seen.append((path, found[0].shape[0], found[1].detach()))
         return func(*args, **(kwargs or {}))
 
 
+def _searched(func: Any, args: Sequence[Any]) -> torch.Tensor | None:
+    """Return what an operator takes to be sorted, or None."""
+    place = {"aten::searchsorted": 0, "aten::bucketize": 1}.get(_name(func))
+    return None if place is None or not isinstance(args[place], torch.Tensor) else args[place]
+
+
+def _name(func: Any) -> str:
+    return getattr(getattr(func, "_schema", None), "name", "")
+
+
 def _rows_asked_for(func: Any, args: Sequence[Any]) -> tuple[torch.Tensor, torch.Tensor] | None:
     """Return a table and the rows that an operator takes from it, or None if it does no such thing."""
-    name = getattr(getattr(func, "_schema", None), "name", "")
+    name = _name(func)
     if name == "aten::embedding":
         return args[0], args[1]
     if name == "aten::index_select" and args[1] == 0:

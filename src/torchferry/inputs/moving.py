@@ -3,44 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
 
 import sympy
 
 from torchferry.inputs import sizes as size_text
 from torchferry.inputs.hints import Hints
 from torchferry.inputs.probe import Axis, Prober, Shapes, moved
-from torchferry.records import Size
+from torchferry.inputs.relations import Made, as_sums, connected, made_of, spelled
+from torchferry.inputs.ties import Ties
 
 Unit = tuple[Axis, ...]  # axes that are tried as one from the start: the layers of a cache
 SIDE = ("mask", "types", "positions")  # inputs that go beside another one and share its sizes
 MOST_SUBSETS = 60
-
-
-@dataclass(slots=True)
-class Ties:
-    """The state of the search: a root is a size that moves; each axis is a number or an expression over roots."""
-
-    base: Shapes
-    roots: dict[str, int] = field(default_factory=dict)  # root -> its size in the example
-    sizes: dict[Axis, Size] = field(default_factory=dict)  # the axes that move
-    steps: dict[str, int] = field(default_factory=dict)  # root -> the step in which it moves, when more than one
-    ends: dict[str, int] = field(default_factory=dict)  # root -> its largest size, when it only shrinks
-    shown: dict[str, tuple[int, int]] = field(default_factory=dict)  # root -> its range, when only the user's examples move it
-
-    def shapes(self, **sizes: int) -> Shapes:
-        """Return the shapes with some roots at other sizes."""
-        chosen = {**self.roots, **sizes}
-        return moved(self.base, {axis: size_text.value(s, chosen) for axis, s in self.sizes.items()})
-
-    def add(self, axes: Iterable[Axis], size: int) -> str:
-        """Return a new root that these axes are tied to."""
-        root = next(name for k in itertools.count() if (name := f"r{k}") not in self.roots)  # some may have been merged away
-        self.roots[root] = size
-        self.sizes.update(dict.fromkeys(axes, root))
-        return root
 
 
 class Search:
@@ -61,6 +36,7 @@ class Search:
             self._same_axis,
             self._joining,
             self._hinted,
+            self._levels,
             self._equal_sizes,
             self._sums,
             self._steps,
@@ -170,6 +146,16 @@ class Search:
                     self.pending.remove(unit)
                     self.ties.sizes.update(dict.fromkeys(unit, root))
 
+    def _levels(self) -> None:
+        """Tie the levels of a pyramid: along one axis, sizes that are multiples of the smallest move as such."""
+        for axis in sorted({unit[0][1] for unit in self.pending}):
+            along = [u for u in self.pending if u[0][1] == axis]
+            least = min(map(self._size, along), default=1)
+            levels = [u for u in along if self._size(u) % least == 0]
+            if least > 1 and len({self._size(u) for u in levels}) > 1:
+                root = sympy.Symbol("a0")
+                self._try_expressions({u: self._size(u) // least * root for u in levels}, {root: least})
+
     def _equal_sizes(self) -> None:
         for unit in list(self.pending):
             if unit not in self.pending:
@@ -202,14 +188,14 @@ class Search:
         return next(([unit, *s] for s in itertools.islice(subsets, MOST_SUBSETS) if self._steady([unit, *s])), None)
 
     def _hinted(self) -> None:
-        """Take the ties that the symbolic run suggests, where the eager model agrees; one axis has nothing to be tied to."""
-        if len(self.pending) < 2:
+        """Take the ties that the symbolic run suggests, where the eager model agrees; those within one input are few to try."""
+        if len({unit[0][0] for unit in self.pending}) < 2:
             return
         hints = self._hints()
         first = {unit[0]: unit for unit in self.pending}
         known = {axis: hints[axis] for axis in first if axis in hints and hints[axis].free_symbols}
-        for connected in _connected(known.values()):
-            members = _as_sums({axis: e for axis, e in known.items() if e.free_symbols & connected})
+        for together in connected(known.values()):
+            members = as_sums({axis: e for axis, e in known.items() if e.free_symbols & together})
             symbols = set().union(*(e.free_symbols for e in members.values()))
             roots = {s: next((self._size(first[a]) for a, e in members.items() if e == s), None) for s in symbols}
             if any(n is None for n in roots.values()):
@@ -220,7 +206,7 @@ class Search:
         """Take a set of axes as expressions over new roots if the model runs with each root moved."""
         names = {s: f"r{len(self.ties.roots) + k}" for k, s in enumerate(sorted(roots, key=str))}
         try:
-            texts = {u: _spelled(e, names) for u, e in members.items()}
+            texts = {u: spelled(e, names) for u, e in members.items()}
         except ValueError:
             return False
         base = {names[s]: n for s, n in roots.items()}
@@ -251,27 +237,14 @@ class Search:
                 if g is not total and self._size(g[0]) < self._size(total[0]) and all(u in self.pending for u in g)
             ]
             chosen = itertools.chain.from_iterable(itertools.combinations(addends, n) for n in (1, 2, 3))
-            forms = [form for some in chosen for form in self._forms(total, list(some))]
-            forms.sort(key=lambda form: form[0])
-            next((None for _, members, roots in forms if self._try_expressions(members, roots)), None)
+            ways = [(way, some) for some in chosen for way in made_of(self._size(total[0]), [self._size(g[0]) for g in some])]
+            ways.sort(key=lambda found: found[0].strange)
+            next((None for way, some in ways if self._try_made(way, total, some)), None)
 
-    def _forms(
-        self, total: list[Unit], addends: list[list[Unit]]
-    ) -> Iterator[tuple[int, dict[Unit, sympy.Expr], dict[sympy.Symbol, int]]]:
-        """Yield the ways in which one size can be made of others, each with how far-fetched it is."""
-        symbols = [sympy.Symbol(f"a{k}") for k in range(len(addends))]
-        roots = {s: self._size(g[0]) for s, g in zip(symbols, addends, strict=True)}
-        members = {u: s for s, g in zip(symbols, addends, strict=True) for u in g}
-        whole = self._size(total[0])
-        rest = whole - sum(roots.values())
-        if len(addends) > 1 and rest == 0:
-            yield 0, {**members, **dict.fromkeys(total, sympy.Add(*symbols))}, roots
-        if len(addends) == 1 and whole % roots[symbols[0]] == 0:
-            yield 1, {**members, **dict.fromkeys(total, whole // roots[symbols[0]] * symbols[0])}, roots
-        if len(addends) == 2 and whole == roots[symbols[0]] * roots[symbols[1]]:
-            yield 2, {**members, **dict.fromkeys(total, symbols[0] * symbols[1])}, roots
-        if len(addends) == 1 and rest > 0:
-            yield 3, {**members, **dict.fromkeys(total, symbols[0] + rest)}, roots
+    def _try_made(self, way: Made, total: list[Unit], groups: Sequence[list[Unit]]) -> bool:
+        members = {unit: part for part, group in zip(way.parts, groups, strict=True) for unit in group}
+        roots = {part: self._size(group[0]) for part, group in zip(way.parts, groups, strict=True)}
+        return self._try_expressions({**members, **dict.fromkeys(total, way.whole)}, roots)
 
     def _steps(self) -> None:
         """Find sizes that move only in steps: multiples of a window, an even number."""
@@ -323,14 +296,15 @@ class Search:
     def _jointly(self) -> None:
         """Keep only what also moves together with everything else: an axis may move alone thanks to broadcasting."""
         chosen: dict[str, int] = {}
-        for root in list(self.ties.roots):
+        first = {n for (_, a), s in self.ties.sizes.items() if a == 0 for n in size_text.names(s)}
+        for root in sorted(self.ties.roots, key=lambda r: r not in first):  # where two exclude each other, the batch is meant
             free = self._distinct(root, chosen)
             if free is not None and self.prober.runs(self.ties.shapes(**chosen, **{root: free})):
                 chosen[root] = free
             elif free is not None and (twin := self._twin(root, chosen)) is not None:
-                self._merge(root, twin)
+                self.ties.merge(root, twin)
             elif free is not None:
-                self._freeze(root)
+                self.ties.freeze(root)
 
     def _distinct(self, root: str, chosen: dict[str, int]) -> int | None:
         size, step = self.ties.roots[root], self.ties.steps.get(root, 1)
@@ -345,49 +319,3 @@ class Search:
             if self.ties.roots[other] == self.ties.roots[root] and self.prober.runs(self.ties.shapes(**chosen, **{root: size})):
                 return other
         return None
-
-    def _merge(self, root: str, other: str) -> None:
-        for axis, size in self.ties.sizes.items():
-            if isinstance(size, str):
-                self.ties.sizes[axis] = re.sub(rf"\b{root}\b", other, size)
-        self._forget(root)
-
-    def _freeze(self, root: str) -> None:
-        gone = [axis for axis, size in self.ties.sizes.items() if root in size_text.names(size)]
-        for axis in gone:
-            del self.ties.sizes[axis]
-        self._forget(root)
-
-    def _forget(self, root: str) -> None:
-        for table in (self.ties.roots, self.ties.steps, self.ties.ends):
-            table.pop(root, None)
-
-
-def _connected(expressions: Iterable[sympy.Expr]) -> list[set[sympy.Symbol]]:
-    """Return the symbols in sets: those that occur in one expression are in one set."""
-    sets: list[set[sympy.Symbol]] = []
-    for e in expressions:
-        touching = [s for s in sets if s & e.free_symbols]
-        sets = [s for s in sets if s not in touching] + [set(e.free_symbols).union(*touching)]
-    return sets
-
-
-def _as_sums(members: dict[Axis, sympy.Expr]) -> dict[Axis, sympy.Expr]:
-    """Return the same relations without differences: what was `sequence = mask - past` becomes `mask = past + sequence`."""
-    for axis in list(members):
-        e = members[axis]
-        positive = [s for s in e.free_symbols if e.coeff(s) == 1]
-        if not any(e.coeff(s) == -1 for s in e.free_symbols) or not positive:
-            continue
-        whole, part = positive[0], sympy.Symbol(f"part{axis[0]}_{axis[1]}")
-        members = {a: sympy.expand(x.subs(whole, part - (e - whole))) for a, x in members.items()}
-    return members
-
-
-def _spelled(expression: sympy.Expr, names: dict[sympy.Symbol, str]) -> str:
-    """Return an expression as text over root names; ValueError for what sizes cannot say."""
-    if expression.atoms(sympy.Function) or any(not n.is_Integer for n in expression.atoms(sympy.Number)):
-        raise ValueError(expression)
-    text = str(expression.xreplace({s: sympy.Symbol(n) for s, n in names.items()}))
-    size_text.value(text, dict.fromkeys(names.values(), 1))
-    return text

@@ -46,6 +46,7 @@ class Prober:
         self.answers: dict[Shapes, Refusal | None] = {}
         self.lowered: set[Shapes] = set()  # sizes that were taken only with small integers: they index something that moves
         self.seconds_per_call = 0.0
+        self.outputs: int | None = None  # how many the example gives; a file gives as many at every size
         self.weights = sum(p.numel() for p in self.module.parameters())
         self.stand_ins: FakeTensorMode | None = None
 
@@ -112,16 +113,18 @@ class Prober:
             with eager.untouched(self.module), eager.plainly(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 if self.stand_ins is None:
-                    eager.call_on_made_input(self.module, tensors)
+                    given = eager.call_on_made_input(self.module, tensors)
                 else:
                     fakes = [self.stand_ins.from_tensor(t) for t in tensors]
                     with self.stand_ins, torch.no_grad():
-                        self.module(*fakes)
+                        given = self.module(*fakes)
         except eager.NoAnswer:  # slow is not refused; a bound must not hang on how busy the machine is
             return Refusal(NOT_TRIED)
         except Exception as error:  # any model may raise anything; that it refuses is the answer
             return self._refusal(error)
         self.seconds_per_call = time.perf_counter() - began
+        if self.outputs not in (None, len(given)):
+            return Refusal(f"there are {len(given)} outputs at another size, here {self.outputs}")
         return None
 
     def _refusal(self, error: Exception) -> Refusal:
@@ -160,10 +163,11 @@ def moved(shapes: Sequence[Sequence[int]], changes: Mapping[Axis, int]) -> Shape
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """One call of a flat module: its named outputs, and the tables that it looked into."""
+    """One call of a flat module: its named outputs, the tables that it looked into, and what it searched by halving."""
 
     outputs: list[tuple[str, Any]]
     tables: list[Lookup]
+    searched: list[torch.Tensor]
     seconds: float = 0.0
 
 
@@ -179,4 +183,4 @@ def observe(module: Any, tensors: Sequence[torch.Tensor]) -> Observed:
     began = time.perf_counter()
     with eager.untouched(module), eager.plainly(), lookups:
         eager.call(call, tuple(tensors))
-    return Observed(seen, lookups.seen, time.perf_counter() - began)
+    return Observed(seen, lookups.seen, lookups.searched, time.perf_counter() - began)

@@ -23,14 +23,22 @@ class Part:
     rising: bool = False  # sorted along the last axis
     falling: bool = False
     below: tuple[int, int] | None = None  # the (input, axis) whose size bounds the values
+    searched: bool = False  # by halving, so that it must be sorted along the last axis whatever it holds
 
 
 def parts(
-    names: Sequence[str], tensors: Sequence[torch.Tensor], tables: Mapping[int, int], numbers: frozenset[int]
+    names: Sequence[str],
+    tensors: Sequence[torch.Tensor],
+    tables: Mapping[int, int],
+    numbers: frozenset[int],
+    searched: frozenset[int] = frozenset(),
 ) -> tuple[Part, ...]:
-    """Return the part that each input plays. `tables`: input -> rows of the embedding it indexes; `numbers`: scalar inputs."""
+    """Return the part that each input plays.
+
+    `tables`: input -> rows of the embedding it indexes; `numbers`: scalar inputs; `searched`: those that must be sorted.
+    """
     return tuple(
-        Part("number", *_span(t)) if i in numbers else _part(i, n, t, tensors, tables.get(i))
+        Part("number", *_span(t)) if i in numbers else replace(_part(i, n, t, tensors, tables.get(i)), searched=i in searched)
         for i, (n, t) in enumerate(zip(names, tensors, strict=True))
     )
 

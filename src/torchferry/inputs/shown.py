@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from torchferry.inputs.moving import Ties
 from torchferry.inputs.probe import Axis, Shapes
+from torchferry.inputs.ties import Ties
 
 
 def add_moves(ties: Ties, axes: Collection[Axis], calls: Sequence[Shapes]) -> None:

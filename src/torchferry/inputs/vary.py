@@ -49,6 +49,7 @@ class Plan:
             tensor = self._plausible(i, shapes, values, generator)
             if part.role in roles:  # integers keep their width, so that a way to fill them can stay within it
                 tensor = fill(tensor if part.role in FLOATS else tensor.to(example.dtype), part, generator)
+            tensor = tensor.sort(dim=-1).values if part.searched and tensor.dim() else tensor
             made.append(tensor.to(example.dtype).to(example.device))
         return tuple(made)
 
@@ -71,7 +72,7 @@ def resized(tensor: torch.Tensor, shape: tuple[int, ...], part: Part) -> torch.T
     """Return the tensor at another size: cut or repeated; stretched where the order of values carries meaning."""
     if part.role == "positions":
         return _positions(tensor, shape)
-    stretch = part.role == "mask" or part.rising or part.falling
+    stretch = part.role == "mask" or part.rising or part.falling or part.searched
     for axis, size in enumerate(shape):
         old = tensor.shape[axis]
         if old == size:
@@ -155,6 +156,12 @@ def _as_is(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torc
 
 def _times(factor: float) -> Fill:
     return lambda t, p, g: t * factor
+
+
+def _later(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+    """Return positions further on: the last that there are, or some steps on where no table ends them."""
+    last = part.high - 1 - int(tensor.max()) if tensor.numel() else 0
+    return tensor + (last if last > 0 else 3)
 
 
 def _one_element(value: float) -> Fill:
@@ -319,5 +326,7 @@ VALUES: Mapping[str, tuple[frozenset[Role], Fill]] = {
     # lengths
     "short-lengths": (frozenset({"lengths"}), lambda t, p, g: torch.ones_like(t)),
     "lengths-short": (frozenset({"lengths"}), lambda t, p, g: torch.ones_like(t)),
+    # positions
+    "later-positions": (frozenset({"positions"}), _later),
     "equal-lengths": (frozenset({"lengths"}), lambda t, p, g: torch.full_like(t, int(t.max()) if t.numel() else 1)),
 }

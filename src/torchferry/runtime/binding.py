@@ -30,6 +30,11 @@ DTYPES: Mapping[str, torch.dtype] = {
 }
 
 
+def inputs(session: Any) -> dict[str, Any]:
+    """Return all that a session takes, by name; what has a default in the file included."""
+    return {i.name: i for i in (*session.get_inputs(), *session.get_overridable_initializers())}
+
+
 def run(session: Any, feeds: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Return all outputs by name, as tensors over the memory that onnxruntime made them in."""
     names = [output.name for output in session.get_outputs()]

@@ -8,6 +8,7 @@ import torch
 from transformers import GenerationConfig
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 from transformers.modeling_outputs import CausalLMOutputWithPast
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from torchferry.errors import FeedError
 from torchferry.runtime import binding, stepping
@@ -18,6 +19,7 @@ class CausalLM(OnnxGenerator):
     """A decoder in one graph. The cache is onnxruntime's own memory, seen as torch tensors: no step copies it."""
 
     graphs = ("model.onnx",)
+    families = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
     @property
     def session(self) -> Any:
@@ -32,11 +34,12 @@ class CausalLM(OnnxGenerator):
         past_key_values: Cache | None = None,
         position_ids: torch.Tensor | None = None,
         use_cache: bool | None = None,
+        logits_to_keep: int = 0,
         return_dict: bool | None = None,
         token_type_ids: torch.Tensor | None = None,
         **more: Any,
     ) -> CausalLMOutputWithPast:
-        """Return the logits of the given tokens, and the cache with them in it.
+        """Return the logits of the given tokens (of the last `logits_to_keep`, unless 0), and the cache with all in it.
 
         Positions are counted by the mask inside the graph unless the file takes `position_ids`.
         """
@@ -46,11 +49,16 @@ class CausalLM(OnnxGenerator):
         total = past + ids.shape[1]
         self.refuse_too_long(total)
         mask = full_mask(attention_mask, ids.shape[0], total)
-        given = {"input_ids": ids, "attention_mask": mask, "position_ids": _positions(position_ids, mask, ids.shape[1])}
-        taken = {i.name: i for i in self.session.get_inputs()}
+        given = {
+            "input_ids": ids,
+            "attention_mask": mask,
+            "position_ids": _positions(position_ids, mask, ids.shape[1]),
+            "logits_to_keep": torch.tensor([logits_to_keep]),
+        }
+        taken = binding.inputs(self.session)
         feeds = {name: tensor.to(binding.DTYPES[taken[name].type]) for name, tensor in given.items() if name in taken}
         outputs = binding.run(self.session, feeds | fed_cache(taken.values(), past_key_values, ids.shape[0]))
-        logits = outputs.pop("logits")
+        logits = outputs.pop("logits")[:, -logits_to_keep:]  # a file that optimum wrote gives all
         kept = keep_cache(past_key_values, list(outputs.values())) if use_cache is not False else None
         return CausalLMOutputWithPast(logits=logits, past_key_values=kept)
 

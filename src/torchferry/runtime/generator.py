@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
 import torch
-from transformers import AutoConfig, GenerationConfig, GenerationMixin, PreTrainedConfig
+import transformers
+from transformers import CONFIG_MAPPING, AutoConfig, GenerationConfig, GenerationMixin, PreTrainedConfig
 
 from torchferry import ort
 from torchferry.errors import FeedError, UsageError
+from torchferry.runtime.explain import explain
+from torchferry.runtime.session import with_words
 
-RECORD = "torchferry.json"  # what the export knew and the graph cannot say: task, longest text, session settings
+RECORD = "torchferry.json"  # what the export knew and the graph cannot say: task, longest text, what a session should set
 
 
 class OnnxGenerator(GenerationMixin):
@@ -22,6 +26,7 @@ class OnnxGenerator(GenerationMixin):
     main_input_name = "input_ids"
     base_model_prefix = "model"
     graphs: tuple[str, ...] = ()  # the files that the directory must have
+    families: Mapping[str, str] = {}  # transformers' own class for each model type
     _is_stateful = False
     _supports_cache_class = True
 
@@ -47,17 +52,14 @@ class OnnxGenerator(GenerationMixin):
         threads: how many onnxruntime may use for one operator; 0 leaves it to onnxruntime.
         """
         place = Path(directory)
-        missing = [name for name in (*cls.graphs, "config.json") if not (place / name).is_file()]
-        if missing:
-            raise UsageError(
-                f"`{place}` has no {' and no '.join(f'`{m}`' for m in missing)}; "
-                f"make it with `torchferry export hf:MODEL -o {place}`"
-            )
-        record = _record(place)
-        settings = {"threads": threads, **record.get("settings", {})}
-        sessions = {name: ort.session(place / name, **settings) for name in cls.graphs}
+        _refuse_other(place, cls.graphs)
+        record = _read_json(place / RECORD) if (place / RECORD).is_file() else {}
+        settings = record.get("settings", {})
+        if (threads or os.cpu_count()) == 1:
+            settings["config"] = {**settings.get("config", {}), **record.get("one_thread", {})}
+        sessions = {name: _opened(place / name, threads=threads, **settings) for name in cls.graphs}
         told = GenerationConfig.from_pretrained(place) if (place / "generation_config.json").is_file() else None
-        config = AutoConfig.from_pretrained(place)
+        config = _config(place)
         made = _named_after(config, cls)(sessions, config, told, record.get("longest"))
         made.name_or_path = str(place)
         return made
@@ -116,10 +118,47 @@ class OnnxGenerator(GenerationMixin):
 
 
 def _named_after(config: PreTrainedConfig, kind: type[OnnxGenerator]) -> Any:
-    """Return the class under the name of the model's own: transformers' pipelines tell by it what a model can do."""
-    return type((config.architectures or [kind.__name__])[0], (kind,), {"__module__": kind.__module__, "__doc__": kind.__doc__})
+    """Return the class under the name of the model's own, or of its family's: pipelines tell by it what a model can do."""
+    name = (config.architectures or [kind.__name__])[0]
+    if not hasattr(transformers, name):
+        name = kind.families.get(config.model_type, name)
+    return type(name, (kind,), {"__module__": kind.__module__, "__doc__": kind.__doc__})
 
 
-def _record(place: Path) -> dict[str, Any]:
-    path = place / RECORD
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+def _refuse_other(place: Path, graphs: tuple[str, ...]) -> None:
+    """Raise UsageError for a directory that is not one of these, with what it is where that can be told."""
+    missing = [name for name in (*graphs, "config.json") if not (place / name).is_file()]
+    if not missing:
+        return
+    words = f"`{place}` has no {' and no '.join(f'`{m}`' for m in missing)}"
+    if not place.exists():
+        raise UsageError(f"there is no directory `{place}`; make it with `torchferry export hf:MODEL -o {place}/`")
+    if place.is_file():
+        raise UsageError(f"`{place}` is a file; name the directory that `torchferry export hf:MODEL -o DIRECTORY/` made")
+    if (place / "decoder_model.onnx").is_file():
+        raise UsageError(f"{words}: it has an encoder and a decoder, which `Seq2SeqLM` and `torchferry generate` take")
+    if any(place.glob("*.safetensors")):
+        raise UsageError(f"{words}: it was not exported yet; `torchferry export hf:{place} -o OUT/` makes a directory that was")
+    raise UsageError(f"{words}; make it with `torchferry export hf:MODEL -o {place}/`")
+
+
+def _opened(path: Path, **settings: Any) -> Any:
+    """Return a session on a graph; what onnxruntime raises comes with an explanation."""
+    try:
+        return ort.session(path, **settings)
+    except Exception as error:  # whatever onnxruntime raises is raised again, explained
+        raise with_words(error, explain(path, None)) from error
+
+
+def _config(place: Path) -> PreTrainedConfig:
+    """Return the config in a directory; that of a class which transformers does not know has the same values and no code."""
+    held = _read_json(place / "config.json")
+    known = held.get("model_type") in CONFIG_MAPPING
+    return AutoConfig.from_pretrained(place, trust_remote_code=False) if known else PreTrainedConfig.from_dict(held)
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except ValueError as error:
+        raise UsageError(f"`{path}` is not the JSON that it should be: {error}") from error

@@ -7,6 +7,10 @@ from typing import Any
 import torch
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES,
+)
 
 from torchferry.errors import FeedError
 from torchferry.runtime import binding
@@ -43,6 +47,7 @@ class Seq2SeqLM(OnnxGenerator):
     """An encoder and a decoder in a graph each. What the encoder gives is computed once, and no step copies the cache."""
 
     graphs = (ENCODER, DECODER)
+    families = MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES | MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES
 
     def get_encoder(self, *_: Any, **__: Any) -> Encoder:
         """Return the graph that reads."""

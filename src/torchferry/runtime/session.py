@@ -171,8 +171,7 @@ class InferenceSession:
                 warnings.warn(f"{_code(change.kind)}: {change.words}; {change.done}", CoercionWarning, stacklevel=4)
 
     def _explained(self, error: Exception, feed: Mapping[str, Any] | None, names: Sequence[str] | None = None) -> Exception:
-        words = self._words(feed, names)
-        return _subclass(type(error))(f"{words}\nonnxruntime said: {error}" if words else str(error))
+        return with_words(error, self._words(feed, names))
 
     def _words(self, feed: Mapping[str, Any] | None, names: Sequence[str] | None) -> str:
         """Return what is wrong with the file, the feed, or the outputs asked for; nothing where it is not known."""
@@ -250,6 +249,11 @@ def _code(kind: str) -> str:
     from torchferry.catalogue import load
 
     return next((e.code for e in load() if kind in getattr(e.rule, "kinds", ())), kind)
+
+
+def with_words(error: Exception, words: str) -> Exception:
+    """Return an error of onnxruntime's with its explanation, of a class that is its own and ours."""
+    return _subclass(type(error))(f"{words}\nonnxruntime said: {error}" if words else str(error))
 
 
 def _subclass(kind: type[Exception]) -> type[Exception]:

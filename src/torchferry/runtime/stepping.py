@@ -16,16 +16,17 @@ from transformers.generation import GenerateDecoderOnlyOutput
 
 from torchferry.runtime import binding
 
-KNOWN = {"attention_mask", "use_cache", "past_key_values", "position_ids"}  # what `generate` prepares for a decoder
+# what `generate` prepares for a decoder
+KNOWN = {"attention_mask", "use_cache", "past_key_values", "position_ids", "logits_to_keep"}
 
 
 class Stepper:
-    """A text that grows. Each call reads some tokens and gives the logits after each; what came before is remembered."""
+    """A text that grows. Each call reads some tokens and gives the logits after the last; what came before is remembered."""
 
     def __init__(self, session: Any, batch: int, fits: Callable[[int], None]) -> None:
         self.session = session
         self.fits = fits  # raises where a text is too long
-        self.inputs = {i.name: i for i in session.get_inputs()}
+        self.inputs = binding.inputs(session)
         self.outputs = [o.name for o in session.get_outputs()]
         self.takes_positions = "position_ids" in self.inputs
         self.remembered = [name for name in self.inputs if name.startswith("past_key_values.")]
@@ -33,16 +34,16 @@ class Stepper:
         self.batch = batch
 
     def __call__(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Return the logits of the given tokens; the mask is that of the whole text."""
+        """Return the logits of the last of the given tokens; the mask is that of the whole text."""
         self.fits(mask.shape[1])
-        given = {"input_ids": ids, "attention_mask": mask}
+        given = {"input_ids": ids, "attention_mask": mask, "logits_to_keep": torch.ones(1, dtype=torch.int64)}
         if self.takes_positions:
             given["position_ids"] = counted(mask, ids.shape[1])
         feeds = {n: t.to(binding.DTYPES[self.inputs[n].type]) for n, t in given.items() if n in self.inputs}
         if not self.past:
             feeds |= binding.empty_cache((self.inputs[n] for n in self.remembered), self.batch)
         logits, *self.past = binding.run_values(self.session, feeds, zip(self.remembered, self.past, strict=False), self.outputs)
-        return torch.from_dlpack(logits)
+        return torch.from_dlpack(logits)[:, -1]
 
     def present(self) -> list[torch.Tensor]:
         """Return what is remembered, as tensors over onnxruntime's memory."""
@@ -84,7 +85,7 @@ def write(
     raw: list[torch.Tensor] = []
     new = ids
     while going.any():
-        logits = step(new, mask)[:, -1].to(copy=True, dtype=torch.float32)
+        logits = step(new, mask).to(copy=True, dtype=torch.float32)
         judged = processors(ids, logits)
         if wants_scores:
             scores.append(judged)

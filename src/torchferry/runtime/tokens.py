@@ -20,11 +20,24 @@ def load(directory: str | Path) -> Any:
         raise UsageError(
             f"`{place}` has no tokenizer (no `tokenizer.json`); save one there with `tokenizer.save_pretrained({str(place)!r})`"
         )
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(place)
+    tokenizer = read(place)
     ready(tokenizer)
     return tokenizer
+
+
+def read(place: Path) -> Any:
+    """Return the tokenizer of a directory as it is; code that lies beside it is not run."""
+    from transformers import AutoTokenizer
+    from transformers.utils import logging
+
+    told = logging.get_verbosity()
+    logging.set_verbosity_error()  # a model of a class that transformers does not know is no news here
+    try:
+        return AutoTokenizer.from_pretrained(place, trust_remote_code=False)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the tokenizer in `{place}` cannot be loaded: {error}") from error
+    finally:
+        logging.set_verbosity(told)
 
 
 def present(directory: Path) -> bool:

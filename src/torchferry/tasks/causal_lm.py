@@ -39,7 +39,7 @@ class CausalLMGraph(torch.nn.Module):
         more = {}
         if self.positions is not None:
             counted = rest[0] if self.positions == "input" else positions_of(attention_mask, past.get_seq_length())
-            more = {"position_ids": counted}
+            more = {"position_ids": counted.view(input_ids.shape)}  # one for each token: the graph need not find that out
         outputs = self.model(
             input_ids=input_ids, attention_mask=attention_mask, past_key_values=past, use_cache=True, return_dict=True, **more
         )
@@ -140,7 +140,13 @@ def _fed(graph: CausalLMGraph, mask: torch.Tensor, past: int) -> tuple[torch.Ten
 def _empty_cache(model: Any, batch: int) -> tuple[torch.Tensor, ...]:
     """Return a cache of length 0, shaped like the one that the model fills when it is given none."""
     ids = torch.zeros((2, 3), dtype=torch.long)
-    outputs = model(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=True, return_dict=True)
+    try:
+        outputs = model(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=True, return_dict=True)
+    except Exception as error:  # the user's model may raise whatever it likes
+        raise UsageError(
+            f"{type(model).__name__} cannot be called as `generate` calls it, with input_ids, attention_mask and use_cache=True: "
+            f"{type(error).__name__}: {error}"
+        ) from error
     filled = getattr(outputs, "past_key_values", None)
     cache.refuse_unknown(filled, model, batch=2, length=3)
     return tuple(t.new_zeros((batch, t.shape[1], 0, t.shape[3])) for t in cache.flat(filled))

@@ -22,12 +22,13 @@ from torchferry.tasks import prepare
 from torchferry.tasks.experts import dense_experts
 from torchferry.tasks.prepared import Part, Prepared
 
-# a token at a time reads every weight once: fastest from the file's own memory, which all processes then share. A prompt takes
-# longer by what packing saves it; weights of fewer bits have kernels for the packed form only
+# a token at a time reads every weight once: one thread does so fastest from the file's own memory, which all processes then
+# share; several threads would part its rows between them, and read packed weights faster, as a prompt does on one thread too.
+# Weights of fewer bits have kernels for the packed form only
 AS_THEY_LIE = {"session.disable_prepacking": "1"}
-# a token also costs the time of every node: these passes leave half of them. Attention as one node is ONNX's own from opset 23
-FEWER_NODES = ("no-whole-slices", "whole-products", "whole-attention")
-ATTENTION = 23
+# a token also costs the time of every node: these passes leave half of them or fewer
+FEWER_NODES = ("no-whole-slices", "whole-products", "last-logits")
+FROM_23 = ("whole-norms", "whole-rotations", "whole-attention")  # to operators that ONNX has from opset 23
 
 
 def export_directory(
@@ -115,14 +116,13 @@ def _graph(part: Part, folder: Path, check: bool, options: Mapping[str, Any]) ->
 def _fewer_nodes(options: Mapping[str, Any]) -> tuple[Edit, ...]:
     """Return the passes that make a graph of fewer nodes, of those that the asked for opset or target has the operators for."""
     newest = options.get("opset_version") or releases.parse(options.get("target")).opset
-    return tuple(Edit("translate", name) for name in FEWER_NODES if name != "whole-attention" or newest >= ATTENTION)
+    return tuple(Edit("translate", name) for name in (*FEWER_NODES, *(FROM_23 if newest >= 23 else ())))
 
 
 def _settle(prepared: Prepared, folder: Path, tokenizer: Any, results: list[Result]) -> None:
     """Write everything beside the graphs."""
     model = prepared.model
-    config = _config(model)
-    config.save_pretrained(folder)
+    _config(model).to_json_file(folder / "config.json")
     if getattr(model, "generation_config", None) is not None:
         model.generation_config.save_pretrained(folder)
     if tokenizer is not None:
@@ -130,16 +130,16 @@ def _settle(prepared: Prepared, folder: Path, tokenizer: Any, results: list[Resu
     settings: dict[str, Any] = {}
     for result in results:
         settings |= result.history.best.value("translate").settings
-    if prepared.task == "text-generation":
-        settings["config"] = {**settings.get("config", {}), **AS_THEY_LIE}
     known = {"level", "disabled", "config"}  # what `ort.session` can be told
     record = {"task": prepared.task, "longest": prepared.longest, "settings": {k: v for k, v in settings.items() if k in known}}
+    if prepared.task == "text-generation":
+        record["one_thread"] = AS_THEY_LIE
     (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 def _config(model: Any) -> Any:
-    """Return the model's config, naming the class it was made from, as save_pretrained would."""
-    config = type(model.config).from_dict(model.config.to_dict())
+    """Return the model's config, naming its class as save_pretrained would, but no code: the graphs need none."""
+    config = type(model.config).from_dict({k: v for k, v in model.config.to_dict().items() if k != "auto_map"})
     config.architectures = [type(model).__name__]
     return config
 
@@ -149,9 +149,7 @@ def _save_tokenizer(tokenizer: Any, folder: Path, left: bool) -> None:
         if not tokens.present(Path(tokenizer)):
             log.warning("`%s` has no tokenizer; the exported directory has none either", tokenizer)
             return
-        from transformers import AutoTokenizer
-
-        tokenizer = AutoTokenizer.from_pretrained(tokenizer)
+        tokenizer = tokens.read(Path(tokenizer))
     for words in tokens.ready(tokenizer, left=left):
         log.info(words)
         tell(Event("tick", "check", words))
@@ -177,7 +175,7 @@ def _quantised(prepared: Prepared, folder: Path, precision: str, result: Result)
     log.info("%s", measured)
     tell(Event("tick", "verify", str(measured)))
     record = json.loads((folder / RECORD).read_text(encoding="utf-8")) | {"quantised": asdict(measured)}
-    record["settings"]["config"] = {k: v for k, v in record["settings"]["config"].items() if k not in AS_THEY_LIE}
+    del record["one_thread"]
     (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     step = result.history.best.step("verify")
     assert step is not None

@@ -68,6 +68,12 @@ def constant_of(value: ir.Value | None) -> np.ndarray[Any, Any] | None:
     return tensor.numpy()
 
 
+def is_number(value: ir.Value | None, number: float) -> bool:
+    """Whether a value is this one number, and the graph itself fixes it."""
+    constant = constant_of(value)
+    return constant is not None and constant.size == 1 and float(constant.item()) == number
+
+
 def attribute(node: ir.Node, name: str, default: Any = None) -> Any:
     """Return a node's attribute, or the default."""
     found = node.attributes.get(name)

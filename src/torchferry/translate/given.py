@@ -30,7 +30,7 @@ def given(job: Job) -> Step:
     value = Translated(
         path=path,
         opset=model.opset_imports.get("", 0),
-        inputs=names.specs([v for v in model.graph.inputs if v.name not in model.graph.initializers]),
+        inputs=names.specs(names.required(model.graph)),
         outputs=names.specs(model.graph.outputs),
         provenance=provenance(model, ""),
         model=model,

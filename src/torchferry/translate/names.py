@@ -23,9 +23,14 @@ def rename(model: ir.Model, program: Any, signature: Signature, outputs: Sequenc
     symbols = dim_names(program, signature)
     _rename_values(model, signature, outputs, prefix)
     _rename_sizes(model, symbols, _spellings(signature))
-    for value, spec in zip(model.graph.inputs, signature.inputs, strict=True):
+    for value, spec in zip(required(model.graph), signature.inputs, strict=True):
         value.shape = ir.Shape(_as_promised(value.shape, spec.shape))
     common.NameFixPass()(model)
+
+
+def required(graph: ir.Graph) -> list[ir.Value]:
+    """Return the inputs that must be fed: one that has a value in the file need not be."""
+    return [value for value in graph.inputs if value.name not in graph.initializers]
 
 
 def specs(values: Sequence[ir.Value]) -> tuple[TensorSpec, ...]:
@@ -71,7 +76,7 @@ def _rename_values(model: ir.Model, signature: Signature, outputs: Sequence[str]
             value.name = wanted
             graph.initializers[wanted] = value
     _make_room(model, taken)
-    for value, spec in zip(graph.inputs, signature.inputs, strict=True):
+    for value, spec in zip(required(graph), signature.inputs, strict=True):
         value.name = spec.name
     for value, name in zip(graph.outputs, outputs, strict=True):
         value.name = name

@@ -87,7 +87,7 @@ def _finish(job: Job, bound: Bound, program: Any, model: ir.Model) -> Step:
     value = Translated(
         path=path,
         opset=model.opset_imports[""],
-        inputs=names.specs(model.graph.inputs),
+        inputs=names.specs(names.required(model.graph)),
         outputs=names.specs(model.graph.outputs),
         provenance=provenance(model, bound.prefix),
         model=model,

@@ -24,6 +24,7 @@ STEPS_SHARE = 4.0  # the file may take this many times more steps than eager nud
 FLIPS = 24  # perturbed runs in which a choice may turn out to hang on rounding
 HANDFUL = 2  # numbers that may stay unexplained by bad luck, whatever their share
 HOPELESS = 1e3  # times what a nudge does: no float64 run would clear that
+EDGE = float(np.finfo(np.float32).max) / 4  # a true value beyond it may be infinite on one side and not on the other
 SPREAD = 8.0  # and this much more than what nudging the inputs by one unit in the last place does
 
 
@@ -185,12 +186,13 @@ def _slack(want: Array) -> Array:
 def _explained(want: Array, got: Array, truth: Array | None, moved: Array | None) -> Array:
     """Return which numbers are as near to the truth as eager's, or no further off than nudging moves them.
 
-    Where eager is NaN or infinite only until it is nudged, or where the truth is nothing divided by nothing, there is no
-    right number, and no reason to ask the file for eager's.
+    Where eager is NaN or infinite only until it is nudged, or where the truth is nothing divided by nothing and eager's
+    number is made of its rounding errors, there is no right number, and no reason to ask the file for eager's.
     """
     singular = np.zeros(want.shape, bool) if moved is None else ~np.isfinite(want) & np.isinf(moved)
     if truth is not None and truth.shape == want.shape:
-        singular |= np.isnan(truth) | (np.isfinite(truth) & (np.abs(np.nan_to_num(truth)) > np.finfo(np.float32).max / 4))
+        singular |= np.isnan(truth) & ~np.isnan(want)
+        singular |= np.abs(np.nan_to_num(truth, posinf=0.0, neginf=0.0)) > EDGE
     unlike = (np.isnan(want) != np.isnan(got)) | (np.isinf(want) != np.isinf(got))
     return np.where(unlike, singular, _explained_finite(want, got, truth, moved))
 

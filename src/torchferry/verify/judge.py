@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from torchferry import ort
 from torchferry.records import Difference, Fault, Outcome, Tolerance, Trial
 from torchferry.verify.arrays import Array, array, is_float, wide
 from torchferry.verify.compare import compare, wrong
@@ -76,7 +77,7 @@ def _judged(bench: Bench, plan: Plan, args: Call) -> Judged:
         return Judged(plan, replace(trial, outcome="eager-refused", note=note), args, fault=want)
     got = bench.sides.run_at(plan.level, args)
     if isinstance(got, Fault):
-        refusal = Difference("", "refused", f"{got.type_name}: {_line(got.text)}", ratio=np.inf)
+        refusal = Difference("", "refused", f"{got.type_name}: {_line(ort.said(got.text))}", ratio=np.inf)
         trial = replace(trial, outcome="file-refused", differences=(refusal,), worst=np.inf)
         return Judged(plan, trial, args, want, fault=got)
     found, worst = differences(bench, want, got)
@@ -164,7 +165,8 @@ def _need_not_take(bench: Bench, plan: Plan, args: Call, want: Sequence[Array], 
     if plan.only in added_masks(bench.sides.bound):
         return False
     plain = not bench.nature.learned and not bench.nature.attends and not bench.nature.complex
-    return not (plain and any(_nan_only_in_file(w, g) for w, g in zip(want, got, strict=True)))
+    nans = [any(bool(np.isnan(wide(a)).any()) for a in side if is_float(a)) for side in (want, got)]
+    return not (plain and nans == [False, True])
 
 
 def _chooses_among_nothing(bench: Bench, args: Call) -> bool:
@@ -188,10 +190,6 @@ def swallows_nan(bench: Bench, want: Sequence[Array], got: Sequence[Array]) -> b
         if (bad & ~(np.isnan(wide(w)) & ~np.isnan(wide(g)))).any():
             return False
     return True
-
-
-def _nan_only_in_file(want: Array, got: Array) -> bool:
-    return is_float(want) and bool(np.isnan(wide(got)).any()) and not np.isnan(wide(want)).any()
 
 
 def _unlike_only_beyond(bench: Bench, plan: Plan, want: list[Array], got: list[Array]) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 
@@ -44,10 +44,9 @@ class Nature:
     maximises: bool  # it takes maxima or minima, which pass NaN on in torch and pass over it in onnxruntime
     complex: bool  # complex numbers become pairs of reals, whose squares overflow where torch's own magnitude does not
     random: tuple[bool, ...]  # which outputs are drawn anew at every call
-    roles: Mapping[str, str] = field(default_factory=dict)
 
 
-def nature(module: torch.nn.Module, notes: Sequence[Note], random: tuple[bool, ...], roles: Mapping[str, str]) -> Nature:
+def nature(module: torch.nn.Module, notes: Sequence[Note], random: tuple[bool, ...]) -> Nature:
     """Return what kind of model this is, from its parameters and from what eager was seen to do."""
     learned = any(p.numel() > 0 for p in module.parameters())
     exact = all(n.location.op in _EXACT for n in notes)
@@ -55,7 +54,7 @@ def nature(module: torch.nn.Module, notes: Sequence[Note], random: tuple[bool, .
     maximises = any(takes_maximum(n) for n in notes)
     attends = any("attention" in n.op for n in notes)
     pairs = any("complex" in d for n in notes for d in n.dtypes)
-    return Nature(learned, exact, rounds, sorts(notes), _sorts_last(notes), attends, maximises, pairs, random, roles)
+    return Nature(learned, exact, rounds, sorts(notes), _sorts_last(notes), attends, maximises, pairs, random)
 
 
 def takes_maximum(note: Note) -> bool:

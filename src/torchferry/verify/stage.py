@@ -74,7 +74,7 @@ def laid_out(case: Case, sides: Sides) -> tuple[Bench, Character, Tape] | Fault:
     if tape.error is not None:
         return Fault.of(tape.error)
     habits = character(bound.module, used, tape.outputs, _calls(bound))
-    kind = nature(bound.module, tape.notes, habits.random, bound.roles)
+    kind = nature(bound.module, tape.notes, habits.random)
     lowered = "float32" if case.job.edits_for("capture", "prepare:float32-kernels") else None
     sizes = example_sizes(bound)
     links = coupled(sides, sizes) if case.job.onnx is not None else {}

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 from torch._dynamo import trace_rules
+from torch._dynamo.variables.misc import get_np_to_tnp_map
 
 from torchferry.capture.patches import (
     constants,
@@ -18,6 +19,7 @@ from torchferry.capture.patches import (
     host_random,
     looking_functions,
     numbers,
+    quotients,
     scan_lengths,
     sized_functions,
     slices,
@@ -39,6 +41,7 @@ ALL: dict[str, Patch] = {
     "constants": constants.patch,
     "scan-lengths": scan_lengths.patch,
     "hashable-sizes": hashable_sizes.patch,
+    "quotients": quotients.patch,
     "dynamo-cache": dynamo_cache.patch,
     "distributions": distributions.patch,
     "windows": windows.patch,
@@ -51,10 +54,19 @@ NOTING: dict[str, Callable[[list[Finding]], AbstractContextManager[Any]]] = {
 }
 
 
+def _seen_by_dynamo() -> None:
+    """Let dynamo see all functions before they are wrapped: it knows them by their identity, and looks them up once."""
+    trace_rules.get_torch_obj_rule_map()
+    get_np_to_tnp_map()
+    for known in vars(trace_rules).values():
+        if isinstance(known, trace_rules.FunctionIdSet):
+            known()
+
+
 @contextmanager
 def active(module: Any, notes: list[Finding]) -> Iterator[None]:
     """Apply the patches for as long as the block runs; a failure or Ctrl-C inside takes them away too."""
-    trace_rules.get_torch_obj_rule_map()  # dynamo knows functions by their identity: let it see them before they are wrapped
+    _seen_by_dynamo()
     with one_at_a_time, ExitStack() as stack:
         for patch in ALL.values():
             stack.enter_context(patch(module))

@@ -143,6 +143,27 @@ def _pad_sequence(sequences: Any, batch_first: bool = False, padding_value: floa
     return torch.stack(padded, 0 if batch_first else 1)
 
 
+def _take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """As torch computes it, indices beyond the end counted round, with the sizes that both are spread to left symbolic."""
+    if dim is None:
+        return input.reshape(-1).gather(0, indices.reshape(-1))
+    axis = dim % input.dim()
+    one, other = ((*t.shape[:axis], 1, *t.shape[axis + 1 :]) for t in (input, indices))
+    wide = torch.broadcast_shapes(one, other)
+    spread = [t.expand(*wide[:axis], t.shape[axis], *wide[axis + 1 :]) for t in (input, indices)]
+    return spread[0].gather(axis, torch.remainder(spread[1], input.shape[axis]))
+
+
+def _kron(input: Tensor, other: Tensor) -> Tensor:
+    """Every element of one times the whole other: each axis is a pair of axes, folded into one at the end."""
+    rank = max(input.dim(), other.dim())
+    one, two = (t.reshape(*[1] * (rank - t.dim()), *t.shape) for t in (input, other))
+    pairs = one.reshape(*(n for size in one.shape for n in (size, 1))) * two.reshape(
+        *(n for size in two.shape for n in (1, size))
+    )
+    return pairs.reshape(*(n * m for n, m in zip(one.shape, two.shape, strict=True)))
+
+
 def _deep_copy(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
     return memo.setdefault(id(tensor), tensor.clone())
 
@@ -155,6 +176,10 @@ _SPELLED: dict[Any, Callable[..., Any]] = {
     torch.corrcoef: _corrcoef,
     Tensor.corrcoef: _corrcoef,
     torch.combinations: _combinations,
+    torch.kron: _kron,
+    Tensor.kron: _kron,
+    torch.take_along_dim: _take_along_dim,
+    Tensor.take_along_dim: _take_along_dim,
     torch.narrow: _narrow,
     Tensor.narrow: _narrow,
     torch.linalg.lstsq: _lstsq,

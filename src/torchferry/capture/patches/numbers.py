@@ -123,21 +123,52 @@ def _added_up(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.any(0) if tensor.dtype is torch.bool else tensor.sum(0, dtype=tensor.dtype)  # as `+` has it
 
 
+def _round(number: Any, ndigits: int | None = None) -> Any:
+    """Return `round`; of a size to so many digits, which a program has for tensors only."""
+    if isinstance(number, torch.SymInt | torch.SymFloat) and ndigits is not None:
+        return torch.round(torch.scalar_tensor(number, dtype=torch.float64), decimals=ndigits)
+    return builtins.round(number, ndigits)
+
+
+def _rounded(tensor: torch.Tensor, ndigits: int | None = None) -> torch.Tensor:
+    return torch.round(tensor).long() if ndigits is None else torch.round(tensor, decimals=ndigits)
+
+
+# what `math` gives for a size is a tensor here, of which Python's functions ask these; torch itself counts on `math`'s own
+_TENSORS: dict[str, Any] = {
+    "__floor__": lambda tensor: torch.floor(tensor).long(),
+    "__ceil__": lambda tensor: torch.ceil(tensor).long(),
+    "__trunc__": lambda tensor: torch.trunc(tensor).long(),
+    "__round__": _rounded,
+}
+
+
 _NAMES: dict[str, Any] = {
     "int": Number(builtins.int, torch.sym_int),
     "float": Number(builtins.float, torch.sym_float),
     "len": symbolic_len,
     "max": _extreme(builtins.max, torch.sym_max),
     "min": _extreme(builtins.min, torch.sym_min, operator.lt),
+    "round": _round,
     "sum": _all_of(builtins.sum, _added_up),
 }
 
 
-def _unary(plain: Callable[..., Any], symbolic: Callable[..., Any], of_tensor: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of a number which is also one of a size, and of a tensor that holds what one of a size gave."""
+def _unary(
+    plain: Callable[..., Any],
+    symbolic: Callable[..., Any],
+    of_tensor: Callable[..., Any],
+    in_loops: Callable[..., Any] | None = None,
+) -> Callable[..., Any]:
+    """Return a function of a number which is also one of a size, and of a tensor that holds what one of a size gave.
+
+    In the body of a loop it is dynamo that reads it: there a size passes for an int, and numpy would make an array of it.
+    """
 
     @functools.wraps(plain)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if in_loops is not None and torch.compiler.is_dynamo_compiling() and isinstance(args[0], int | float):
+            return in_loops(*args)
         if args and isinstance(args[0], _SYMBOLS):
             return symbolic(*args)
         if args and not kwargs and isinstance(args[0], torch.Tensor):
@@ -147,24 +178,22 @@ def _unary(plain: Callable[..., Any], symbolic: Callable[..., Any], of_tensor: C
     return call
 
 
-def _product(plain: Callable[..., Any]) -> Callable[..., Any]:
+def _over_sizes(plain: Callable[..., Any], join: Callable[[Any, Any], Any], start: int) -> Callable[..., Any]:
+    """Return numpy's `prod` or `sum`, which of sizes is one size."""
+
     @functools.wraps(plain)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if args and not kwargs and isinstance(args[0], list | tuple) and any(isinstance(i, _SYMBOLS) for i in args[0]):
-            return functools.reduce(lambda a, b: a * b, args[0], 1)
+        if args and not kwargs and isinstance(args[0], list | tuple) and _are_sizes(args[0]):
+            return functools.reduce(join, args[0], start)
         return plain(*args, **kwargs)
 
     return call
 
 
-def _sum(plain: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(plain)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if args and not kwargs and isinstance(args[0], list | tuple) and any(isinstance(i, _SYMBOLS) for i in args[0]):
-            return functools.reduce(lambda a, b: a + b, args[0], 0)
-        return plain(*args, **kwargs)
-
-    return call
+def _are_sizes(items: Any) -> bool:
+    if torch.compiler.is_dynamo_compiling():  # to which a size is an int
+        return all(isinstance(i, int) for i in items)
+    return any(isinstance(i, _SYMBOLS) for i in items)
 
 
 def _math() -> dict[str, Any]:
@@ -173,12 +202,18 @@ def _math() -> dict[str, Any]:
     return {**found, "sqrt": _unary(math.sqrt, torch._sym_sqrt, _in_torch("sqrt"))}
 
 
+_BASES = {"log2": 2.0, "log10": 10.0}
+
+
 def _in_torch(name: str) -> Callable[..., Any]:
     """A function that a program has for tensors only: the number becomes one, of double precision and without axes."""
 
     def compute(number: Any, base: float | None = None) -> Any:
         given = number.double() if isinstance(number, torch.Tensor) else torch.scalar_tensor(number, dtype=torch.float64)
         value = getattr(torch, name)(given)
+        if name in _BASES:  # a runtime computes it from the natural logarithm, and may miss the whole numbers by a hair
+            whole = torch.round(value)
+            value = torch.where(torch.pow(_BASES[name], whole) == given, whole, value)
         return value if base is None else value / math.log(base)
 
     return compute
@@ -194,14 +229,14 @@ def _astype(tensor: torch.Tensor, dtype: Any) -> torch.Tensor:
 
 def _numpy() -> dict[str, Any]:
     names = ("log", "log2", "log10", "log1p", "exp")
-    rounded = {"ceil": math.ceil, "floor": math.floor, "rint": round, "round": round}
+    rounded: dict[str, Callable[..., Any]] = {"ceil": math.ceil, "floor": math.floor, "rint": round, "round": round}
     return {
-        "prod": _product(np.prod),
-        "sum": _sum(np.sum),
-        "sqrt": _unary(np.sqrt, torch._sym_sqrt, torch.sqrt),
-        **{name: _unary(getattr(np, name), _in_torch(name), getattr(torch, name)) for name in names},
+        "prod": _over_sizes(np.prod, operator.mul, 1),
+        "sum": _over_sizes(np.sum, operator.add, 0),
+        "sqrt": _unary(np.sqrt, torch._sym_sqrt, torch.sqrt, math.sqrt),
+        **{name: _unary(getattr(np, name), _in_torch(name), getattr(torch, name), getattr(math, name)) for name in names},
         **{
-            name: _unary(getattr(np, name), lambda n, whole=whole: torch.sym_float(whole(n)), _WHOLE[name])
+            name: _unary(getattr(np, name), lambda n, whole=whole: torch.sym_float(whole(n)), _WHOLE[name], whole)
             for name, whole in rounded.items()
         },
         "maximum": _extreme(np.maximum, torch.sym_max),
@@ -209,13 +244,17 @@ def _numpy() -> dict[str, Any]:
     }
 
 
+# made once: dynamo remembers functions by their identity, which one that is made later may have again
+_MATH, _NUMPY = _math(), _numpy()
+
+
 @contextmanager
 def patch(module: Any) -> Iterator[None]:
     """Let the model's code see the symbolic functions for the block."""
     with ExitStack() as stack:
-        stack.enter_context(replaced(math, _math()))
-        stack.enter_context(replaced(np, _numpy()))
-        stack.enter_context(replaced(torch.Tensor, {"astype": _astype}))
+        stack.enter_context(replaced(math, _MATH))
+        stack.enter_context(replaced(np, _NUMPY))
+        stack.enter_context(replaced(torch.Tensor, {"astype": _astype, **_TENSORS}))
         for home in homes(module):
             kept = {*vars(home), *used_as_dtypes(home.__file__ or "")}
             own = {name: value for name, value in _NAMES.items() if name not in kept}

@@ -22,6 +22,8 @@ def patch(module: Any) -> AbstractContextManager[None]:
     def checked(self: Any, func: Any, args: Any, kwargs: Any) -> Any:
         if func is torch.Tensor.__getitem__:
             _within(args[0], args[1])
+        elif func is torch.Tensor.__setitem__ and isinstance(args[2], torch.Tensor):
+            args = (*args[:2], _of_its_own(args[2]))
         return original(self, func, args, kwargs)
 
     return replaced(_NonStrictTorchFunctionHandler, {"_override": checked})
@@ -40,6 +42,15 @@ def _within(tensor: torch.Tensor, index: Any) -> None:
             torch._check(stop >= 0)
             torch._check(stop <= tensor.shape[axis])
         axis += 1
+
+
+def _of_its_own(value: torch.Tensor) -> torch.Tensor:
+    """Return what is written to a slice, `x[:, n:] += 1`, apart from the tensor that it is a slice of.
+
+    torch would view it as it lies there, and with a size that no one knows cannot say whether that can be done.
+    """
+    unknown = any(isinstance(n, torch.SymInt) and free_unbacked_symbols(n) for n in value.shape)
+    return value.clone(memory_format=torch.contiguous_format) if unknown else value
 
 
 def _from_the_end(stop: torch.SymInt) -> bool:

@@ -9,12 +9,12 @@ from torch import nn
 from torch.fx.experimental import _config as shape_config
 
 from torchferry import eager
+from torchferry.capture.prepare.forward_mode import by_reverse_mode
 from torchferry.records import Facts
 
 
 def prepare(module: nn.Module, args: tuple[Any, ...], params: Facts) -> nn.Module:
     """Return the flat module with its model replaced by a traced graph, in which gradients are ordinary operators."""
-    from torch._decomp import core_aten_decompositions
     from torch.fx.experimental.proxy_tensor import make_fx
 
     for part in module.modules():
@@ -27,15 +27,23 @@ def prepare(module: nn.Module, args: tuple[Any, ...], params: Facts) -> nn.Modul
             return tuple(out.detach() for out in module.run(tensors))  # type: ignore[operator]
 
     # sizes that happen to be equal, to each other or to a weight's, are not the same size
-    with eager.untouched_rng(), shape_config.patch(use_duck_shape=False):
-        trace = make_fx(compute, core_aten_decompositions(), tracing_mode="symbolic", _allow_non_fake_inputs=True)
+    with eager.untouched_rng(), shape_config.patch(use_duck_shape=False), by_reverse_mode(module):
+        trace = make_fx(compute, _operators(), tracing_mode="symbolic", _allow_non_fake_inputs=True)
         graph = trace(*eager.clone(args))
         if any(getattr(getattr(node.target, "_schema", None), "is_mutable", False) for node in graph.graph.nodes):
             plain = torch.func.functionalize(graph, remove="mutations_and_views")
-            graph = make_fx(plain, core_aten_decompositions(), tracing_mode="symbolic", _allow_non_fake_inputs=True)(
-                *eager.clone(args)
-            )
+            graph = make_fx(plain, _operators(), tracing_mode="symbolic", _allow_non_fake_inputs=True)(*eager.clone(args))
     return _of_graph(module, graph)
+
+
+def _operators() -> dict[Any, Any]:
+    """Return how operators are taken apart: as torch does, and empty tensors without regard to how they lie in memory."""
+    from torch._decomp import core_aten_decompositions
+
+    def empty(size: Any, physical_layout: Any, **options: Any) -> torch.Tensor:
+        return torch.empty(size, **options)
+
+    return {**core_aten_decompositions(), torch.ops.aten.empty_permuted.default: empty}
 
 
 def _of_graph(module: nn.Module, graph: nn.Module) -> nn.Module:

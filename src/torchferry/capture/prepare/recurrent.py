@@ -14,6 +14,8 @@ from torchferry.capture.prepare.within import within
 
 # torch keeps the gates in another order than ONNX: where each of ONNX's gates is found
 _GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN_TANH": (0,), "RNN_RELU": (0,)}
+_PLACEHOLDER: Any = torch.onnx.ops._symbolic_impl._symbolic_multi_out._opoverload  # stands for any ONNX operator
+_FLOAT = 1  # onnx.TensorProto.FLOAT
 _OPERATOR = {"LSTM": "LSTM", "GRU": "GRU", "RNN_TANH": "RNN", "RNN_RELU": "RNN"}
 
 BY_NAME = {"lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN_TANH", "rnn_relu": "RNN_RELU"}
@@ -137,21 +139,32 @@ def _operator(
     w, r = (_gates(weight, order).unsqueeze(0) for weight in weights[:2])
     b = None if weights[2] is None else torch.cat([_gates(bias.float(), order) for bias in weights[2:]]).unsqueeze(0)
     states = [None] * (2 if rnn.mode == "LSTM" else 1) if start is None else [s.float().unsqueeze(0) for s in start]
-    attributes: dict[str, Any] = {"hidden_size": hidden, "direction": "reverse" if reverse else "forward"}
-    if rnn.mode == "GRU":
-        attributes["linear_before_reset"] = 1
-    if rnn.mode == "RNN_RELU":
-        attributes["activations"] = ["Relu"]
     time, batch = x.shape[0], x.shape[1]
     shapes = [(time, 1, batch, hidden)] + [(1, batch, hidden)] * len(states)
     steps = None if lengths is None else lengths.to(torch.int32)
     inputs = [x, w, r, b, steps, *states]
     while inputs[-1] is None:
         inputs.pop()
-    made = torch.onnx.ops.symbolic_multi_out(
-        _OPERATOR[rnn.mode], inputs, attributes, dtypes=[torch.float32] * len(shapes), shapes=shapes, version=14
+    made = _PLACEHOLDER(
+        inputs, _OPERATOR[rnn.mode], [_FLOAT] * len(shapes), shapes=shapes, version=14, **_attributes(rnn, reverse)
     )
     return made[0].squeeze(1), tuple(m.squeeze(0) for m in made[1:])
+
+
+def _attributes(rnn: Any, reverse: bool) -> dict[str, list[Any]]:
+    """Return ONNX attributes as the placeholder takes them.
+
+    `torch.onnx.ops` would pack them, but dynamo does not go in there, and it is dynamo that captures the body of a loop.
+    """
+    keys, types, spans = ["hidden_size", "direction"], ["i", "s"], [[0, 1], [0, 1]]
+    numbers, words = [rnn.hidden_size], ["reverse" if reverse else "forward"]
+    if rnn.mode == "GRU":
+        keys, types, spans, numbers = [*keys, "linear_before_reset"], [*types, "i"], [*spans, [1, 2]], [*numbers, 1]
+    if rnn.mode == "RNN_RELU":
+        keys, types, spans, words = [*keys, "activations"], [*types, "ss"], [*spans, [1, 2]], [*words, "Relu"]
+    packed: dict[str, list[Any]] = {"attr_keys": keys, "attr_types": types, "attr_pos": spans}
+    packed |= {"attr_ints": numbers, "attr_floats": [], "attr_strs": words}
+    return {**packed, "metadata_props_keys": [], "metadata_props_values": []}
 
 
 def _gates(weight: Tensor, order: tuple[int, ...]) -> Tensor:

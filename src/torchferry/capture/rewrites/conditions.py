@@ -117,10 +117,27 @@ def as_tensor(test: ast.expr) -> ast.expr:
     if isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute) and test.func.attr == "item" and not test.args:
         return as_tensor(test.func.value)
     if isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute) and test.func.attr in _BOOLEAN_METHODS:
-        return _torch("as_tensor", test) if test.func.attr in ("equal", "allclose", "is_nonzero") else test
+        return _looking(test, test.func.attr)
     if isinstance(test, ast.Compare):
         return _single(_torch("as_tensor", _unitemed(test)))
     return ast.Compare(_single(_torch("as_tensor", test)), [ast.NotEq()], [ast.Constant(0)])
+
+
+def _looking(call: ast.Call, name: str) -> ast.expr:
+    """Return a call that is a condition as a boolean scalar; torch.equal and its like give a number, which a loop has not."""
+    given = call.args if ast.unparse(call.func) == f"torch.{name}" else [call.func.value, *call.args]  # type: ignore[attr-defined]
+    one = [ast.unparse(a) for a in given]
+    more = "".join(f", {ast.unparse(k)}" for k in call.keywords)
+    if name == "equal" and len(one) == 2:
+        code = f"({one[0]} == {one[1]}).all() if {one[0]}.shape == {one[1]}.shape else torch.tensor(False)"
+        return ast.parse(code, mode="eval").body
+    if name == "allclose":
+        return ast.parse(f"torch.isclose({', '.join(one)}{more}).all()", mode="eval").body
+    if name in ("any", "all") and "byte" not in ast.unparse(call) and "uint8" not in ast.unparse(call):
+        return call  # of bytes they would be a byte
+    if name in ("any", "all", "is_nonzero"):
+        return ast.Compare(_single(call if name != "is_nonzero" else given[0]), [ast.NotEq()], [ast.Constant(0)])
+    return call
 
 
 def _single(value: ast.expr) -> ast.expr:

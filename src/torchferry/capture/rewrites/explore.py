@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from torchferry.capture.rewrites import sites
@@ -13,6 +13,7 @@ from torchferry.capture.rewrites.source import CannotRewrite
 from torchferry.records import Fault, Finding, Location
 
 MOST_TRIES = 24
+Failed = tuple[Fault, Location | None]  # what stopped a capture, and the user's line
 
 
 @dataclass(slots=True)
@@ -35,33 +36,28 @@ class Explored:
     findings: tuple[Finding, ...]
     sites: tuple[sites.Site, ...]
     cleared: bool
-    faults: tuple[Fault, ...] = field(default=())
 
 
 def explore(
-    module: Any, capture: Callable[[], Any], where: Callable[[Fault], Location | None], seconds: float = 60.0
+    module: Any, capture: Callable[[], Any], where: Callable[[Fault], Location | None], first: Failed, seconds: float = 60.0
 ) -> Explored:
-    """Return what stops the capture of a module, line by line, and the rewrites under which it succeeds."""
+    """Return what stops the capture of a module, line by line, after what stopped it first, and the rewrites that clear it."""
     stops: dict[tuple[str, int], _Stop] = {}
-    faults: list[Fault] = []
+    failed: Failed | None = first
     until = time.monotonic() + seconds
-    cleared = False
     for _ in range(MOST_TRIES):
+        if failed is None or time.monotonic() > until or not _advance(module, stops, *failed):
+            break
         failed = _try(module, [s.site for s in stops.values() if s.site], capture, where)
-        if failed is None:
-            cleared = True
-            break
-        faults.append(failed[0])
-        if time.monotonic() > until or not _advance(module, stops, *failed):
-            break
+    cleared = failed is None
     findings = tuple(_finding(place, stop, cleared) for place, stop in stops.items())
     chosen = tuple(s.site for s in stops.values() if s.site) if cleared else ()
-    return Explored(findings, chosen, cleared, tuple(faults))
+    return Explored(findings, chosen, cleared)
 
 
 def _try(
     module: Any, chosen: list[sites.Site], capture: Callable[[], Any], where: Callable[[Fault], Location | None]
-) -> tuple[Fault, Location | None] | None:
+) -> Failed | None:
     """Return what stopped a capture under these rewrites, and where; None when nothing did."""
     try:
         with sites.applied(module, chosen):
@@ -79,11 +75,14 @@ def _advance(module: Any, stops: dict[tuple[str, int], _Stop], fault: Fault, pla
     key = (place.file, place.line) if place and place.file and place.line else None
     if key is not None and key not in stops and fault.type_name != CannotRewrite.__name__:
         stop = _Stop(fault, sites.candidates(module, *key))
-        if stop.options:
+        twin = _of_same_loop(stops, stop.options)
+        if twin is not None:  # the loop was rewritten, and this is what stops its new form
+            key = twin
+        elif stop.options:
             stop.chosen = 0
             stops[key] = stop
             return True
-        if not stops:
+        elif not stops:
             stops[key] = stop
             return False
     again = [stops[key]] if key in stops else []
@@ -92,6 +91,14 @@ def _advance(module: Any, stops: dict[tuple[str, int], _Stop], fault: Fault, pla
             stop.chosen += 1
             return True
     return False
+
+
+def _of_same_loop(stops: dict[tuple[str, int], _Stop], options: list[sites.Site]) -> tuple[str, int] | None:
+    """Return the line under which a loop is being rewritten already, if all that options have to offer is to rewrite it."""
+    loops = {(o.file, sites.loop_of(o)) for o in options}
+    if len(loops) != 1 or None in next(iter(loops)):
+        return None
+    return next((key for key, s in stops.items() if s.site and (s.site.file, sites.loop_of(s.site)) in loops), None)
 
 
 def _finding(place: tuple[str, int], stop: _Stop, cleared: bool) -> Finding:

@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 from torchferry.capture.rewrites import names, slices
 from torchferry.capture.rewrites.blocks import Place, around, contains, find
-from torchferry.capture.rewrites.source import OWN, TREE, CannotRewrite, FunctionNode, own
+from torchferry.capture.rewrites.source import OWN, TREE, CannotRewrite, FunctionNode, named, own
 from torchferry.capture.rewrites.stacked_lists import StackedLists, appended
 from torchferry.capture.rewrites.step_index import StepIndex
+from torchferry.capture.rewrites.windows import Windows
 
 Begin = Literal["as-is", "grown", "after-first"]
 
@@ -30,6 +31,8 @@ def rewrite(function: FunctionNode, line: int, begin: Begin = "as-is") -> None:
     body = names.functional([*steps.unpack, *(s for s in loop.body if not appended(s))])
     if contains(body, ast.Break, ast.Continue, ast.Return):
         raise CannotRewrite("it has exits of a kind that cannot be carried along")
+    windows = Windows(steps.index, loop.body)
+    body = [windows.visit(s) for s in body]
     for number in (steps.index, *steps.read):
         body = [StepIndex(number).visit(s) for s in body]
     scope, before = names.known_at(function, place.around, loop.lineno)
@@ -37,12 +40,26 @@ def rewrite(function: FunctionNode, line: int, begin: Begin = "as-is") -> None:
     inside = [n for n in names.stored(body) if n != steps.index]
     carried = [n for n in inside if n in before and (n in after or n in names.loaded(body))]
     last = [n for n in inside if n not in before and n in after]
-    items = {name: copy.deepcopy(value) for name, value in lists.items()}
+    items = {name: windows.visit(copy.deepcopy(value)) for name, value in lists.items()}
     for number in (steps.index, *steps.read):
         items = {name: StepIndex(number).visit(value) for name, value in items.items()}
-    rest = _used_as_tensors(function, place, list(items))
+    length = f"length_{loop.lineno}" if _stride(loop) in windows.widths else ""  # the last slice may be cut short
+    rest = _used_as_tensors(function, place, list(items), length)
     held = {n: _Held(n in _filled(function, loop), n in _at_front(loop)) for n in items}
-    place.replace([*_emit(loop.lineno, steps, body, carried, last, items, held, begin), *rest], drop_rest=True)
+    apart = names.apart(scope, loop.lineno, names.loaded([*body, *items.values()]) - set(carried))
+    first = [*apart, *_statements(f"{length} = {_extent(loop)}")] if length else apart
+    place.replace([*first, *_emit(loop.lineno, steps, body, carried, last, items, held, begin), *rest], drop_rest=True)
+
+
+def _stride(loop: ast.For) -> str:
+    """Return the third number of the loop's range, as it is written."""
+    return ast.unparse(loop.iter.args[2]) if _called(loop.iter, "range") and len(loop.iter.args) == 3 else ""  # type: ignore[attr-defined]
+
+
+def _extent(loop: ast.For) -> str:
+    """Return how far the loop's range goes: its second number less its first."""
+    first, end = (ast.unparse(a) for a in loop.iter.args[:2])  # type: ignore[attr-defined]
+    return end if first == "0" else f"{end} - {first}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +198,9 @@ class _Swap(ast.NodeTransformer):
         return self.new if node is self.old else super().visit(node)
 
 
-def _used_as_tensors(function: FunctionNode, place: Place, lists: list[str]) -> list[ast.stmt]:
+def _used_as_tensors(function: FunctionNode, place: Place, lists: list[str], length: str) -> list[ast.stmt]:
     """Return what follows the loop, with the lists it filled being stacked tensors; they may be used in no other way."""
-    rest = [StackedLists(lists).visit(s) for s in place.rest]
+    rest = [StackedLists(lists, length).visit(s) for s in place.rest]
     elsewhere = [s for s in function.body if s.lineno > (place.statement.end_lineno or 0) and s not in rest and place.around]
     if any(n in names.loaded(elsewhere) for n in lists):
         raise CannotRewrite("the list is used outside the block of the loop")
@@ -202,7 +219,7 @@ def _emit(
 ) -> list[ast.stmt]:
     """Return the scan and what takes its results apart."""
     carry = carried or [f"nothing_{line}"]
-    outputs = [*(f"torch.as_tensor({n})" for n in last), *(ast.unparse(v) for v in items.values())]
+    outputs = [*(f"torch.as_tensor({n})" for n in last), *(f"{n}_{line}" for n in items)]
     start = [] if carried else [ast.parse(f"{carry[0]} = torch.zeros(())").body[0]]
     step = ast.parse(f"def body_{line}(carry, {steps.index}):\n    ({', '.join(carry)},) = carry").body[0]
     assert isinstance(step, ast.FunctionDef)
@@ -210,7 +227,7 @@ def _emit(
     # a state that is None at first may well be a tuple afterwards, as nn.LSTM has it
     kept = ", ".join(own(n, n in nested or begin == "after-first") for n in carry)
     made = ", ".join(f"({o}).clone()" for o in outputs) or "torch.zeros(())"
-    step.body += [*body, *_statements(f"return (({kept},), ({made},))")]
+    step.body += [*body, *(named(f"{n}_{line}", v) for n, v in items.items()), *_statements(f"return (({kept},), ({made},))")]
     results = {n: held.get(n, _Held()) for n in (*last, *items)}
     if begin == "after-first":
         code = _after_first(line, steps, carry, results)

@@ -74,6 +74,39 @@ def live_after(function: FunctionNode, block: Sequence[ast.stmt], index: int, lo
     return loaded(later) | loaded(block[index + 1 :])
 
 
+def apart(function: FunctionNode, line: int, read: set[str]) -> list[ast.stmt]:
+    """Return code that gives names which a loop only reads memory of their own, where they may be views of one tensor.
+
+    `q, k, v = x.chunk(3, -1)`: a loop's body takes no two tensors that share their memory.
+    """
+    views: dict[str, set[str]] = {}
+    for statement in _statements_above(function.body, line):
+        if isinstance(statement, ast.Assign) and _is_view(statement.value, isinstance(statement.targets[0], ast.Tuple)):
+            views |= dict.fromkeys(stored(statement.targets), loaded([statement.value]))
+    shared = [name for name in views if name in read]
+    if len(shared) < 2 and not any(views[name] & read for name in shared):
+        return []
+    clone = f"{TREE}(lambda a: a.clone() if isinstance(a, torch.Tensor) else a, {{0}})"
+    return [_assign(name, clone.format(name)) for name in shared]
+
+
+def _statements_above(block: Sequence[ast.stmt], line: int) -> Iterable[ast.stmt]:
+    """Yield the statements above a line, also those in blocks."""
+    for statement in block:
+        if getattr(statement, "lineno", line) < line:
+            yield statement
+            for inner in ("body", "orelse"):
+                yield from _statements_above(getattr(statement, inner, None) or (), line)
+
+
+def _is_view(value: ast.expr, several: bool) -> bool:
+    """Say whether a value may share the memory of another, by the look of it: a slice, or several tensors of one call."""
+    text = ast.unparse(value)
+    if text.endswith((".shape", ".size()")) or ".shape[" in text:
+        return False
+    return isinstance(value, ast.Subscript) or (several and isinstance(value, ast.Call))
+
+
 def held_together(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the names that may stand for several tensors, by how they are set and used: `s = (h, c)`, `h, c = s`, `s["h"]`."""
     names: set[str] = set()

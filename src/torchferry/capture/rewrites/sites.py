@@ -20,6 +20,7 @@ from torchferry.capture.rewrites import (
     item_loops,
     lookup,
     names,
+    number_lists,
     repeated_lists,
     source,
     while_loops,
@@ -69,6 +70,7 @@ REWRITES: dict[tuple[str, str], Callable[[FunctionNode, int], None]] = {
     ("for", "scan-from-first"): lambda f, line: for_loops.rewrite(f, line, "grown"),
     ("for", "scan-after-first"): lambda f, line: for_loops.rewrite(f, line, "after-first"),
     ("list", "full"): repeated_lists.rewrite,
+    ("number", "tensor"): number_lists.rewrite,
     ("lookup", "all"): lookup.rewrite,
     ("stop", "given"): given.rewrite,
 }
@@ -85,6 +87,16 @@ def candidates(module: Any, file: str, line: int) -> list[Site]:
     except CannotRewrite:
         return []
     return [Site(file, line, first, kind, how) for kind, how in _suitable(node, line)]
+
+
+def loop_of(site: Site) -> int | None:
+    """Return the line on which the loop begins that a site of a loop's kind is about; None for others."""
+    if site.kind not in ("for", "while"):
+        return None
+    node = source.function_at(source.tree_of(site.file), site.function)
+    loops = [p.statement for p in places(node.body) if isinstance(p.statement, ast.For | ast.While)]
+    around = [s.lineno for s in loops if s.lineno <= site.line <= (s.end_lineno or 0)]
+    return around[-1] if around else site.line
 
 
 def passing(module: Any, file: str, line: int) -> Site:
@@ -143,6 +155,8 @@ def _ways(function: FunctionNode, place: Place) -> Iterator[tuple[str, str]]:
         yield "truth", "tensor"
     if kinds and repeated_lists.suits(statement):
         yield "list", "full"
+    if number_lists.suits(statement):
+        yield "number", "tensor"
     if kinds & {ast.ListComp, ast.GeneratorExp}:
         yield from _SCANS
     if ast.Subscript in kinds and place.loop is not None and not lookup.reads(statement):

@@ -34,10 +34,18 @@ def tree_of(file: str) -> ast.Module:
 def place_at(function: FunctionNode, line: int) -> None:
     """Let all code that a rewrite put into a function stand on the line it was made for."""
     for node in ast.walk(function):
-        if not hasattr(node, "placed") and isinstance(node, ast.expr | ast.stmt | ast.arg | ast.alias | ast.keyword):
+        if not getattr(node, "placed", False) and isinstance(node, ast.expr | ast.stmt | ast.arg | ast.alias | ast.keyword):
             node.lineno = node.end_lineno = line
             node.col_offset = node.end_col_offset = 0
             node.placed = True  # type: ignore[union-attr]
+
+
+def named(name: str, value: ast.expr) -> ast.stmt:
+    """Return a value of the user's own with a name, standing where it stood: if it stops a capture, that is the line to mend."""
+    statement = ast.copy_location(ast.Assign([ast.copy_location(ast.Name(name, ast.Store()), value)], value), value)
+    for node in (statement, *statement.targets):
+        node.placed = getattr(value, "placed", False)  # type: ignore[attr-defined]
+    return statement
 
 
 def own(name: str, several: bool) -> str:

@@ -18,10 +18,13 @@ def appended(statement: ast.stmt) -> tuple[str, ast.expr] | None:
 
 
 class StackedLists(ast.NodeTransformer):
-    """torch.stack and torch.cat of a list that is now one tensor, stacked along the first axis."""
+    """torch.stack and torch.cat of a list that is now one tensor, stacked along the first axis.
 
-    def __init__(self, lists: list[str]) -> None:
-        self.lists = lists
+    `length` is what all pieces together must be long, where the last of them was cut short.
+    """
+
+    def __init__(self, lists: list[str], length: str = "") -> None:
+        self.lists, self.length = lists, length
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         attribute = node.func.attr if isinstance(node.func, ast.Attribute) else ""
@@ -34,6 +37,7 @@ class StackedLists(ast.NodeTransformer):
             else:
                 at = axis if axis >= 0 else axis - 1
                 code = f"{tensor}.movedim(0, {at}).flatten({at}, {at + 1})"
+                code += f".narrow({axis}, 0, {self.length})" if self.length else ""
             return ast.copy_location(ast.parse(code, mode="eval").body, node)
         self.generic_visit(node)
         return node

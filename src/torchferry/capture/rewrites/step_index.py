@@ -39,6 +39,8 @@ class StepIndex(ast.NodeTransformer):
             return ast.copy_location(ast.parse(f"{picked}.squeeze({axis})[{kept}]", mode="eval").body, node)
         if not plain:
             return node
+        if not width_one and _is_looked_up(parts[hits[0]]):
+            return ast.copy_location(_gathered(ast.unparse(node.value), axis, number), node)
         return ast.copy_location(ast.parse(picked if width_one else f"{picked}.squeeze({axis})", mode="eval").body, node)
 
     def _one_by_one(self, node: ast.Subscript, parts: list[ast.expr]) -> ast.AST:
@@ -88,6 +90,19 @@ class StepIndex(ast.NodeTransformer):
         if bounded and ast.unparse(part.upper) == f"{ast.unparse(part.lower)} + 1":  # type: ignore[arg-type]
             return ast.unparse(part.lower), True  # type: ignore[arg-type]
         return None, False
+
+
+def _is_looked_up(part: ast.expr) -> bool:
+    """Say whether an index is read from a tensor, `table[:, ids[:, t]]`: it may be one number, or many."""
+    return any(isinstance(n, ast.Call | ast.Subscript) for n in ast.walk(part))
+
+
+def _gathered(value: str, axis: int, index: str) -> ast.expr:
+    """Return the code that picks along an axis by an index of any rank, whose axes take the place of that one."""
+    after = f", *a.shape[{axis + 1}:]" if axis != -1 else ""
+    shape = f"*a.shape[:{axis}], *i.shape{after}"
+    code = f"(lambda a, i: a.index_select({axis}, i.reshape(-1)).reshape({shape}))({value}, torch.as_tensor({index}))"
+    return ast.parse(code, mode="eval").body
 
 
 def _within(part: ast.Slice, row: str, axis: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchferry.catalogue.finding_rule import FindingRule, example_file
+from torchferry.catalogue.finding_rule import FindingRule, at, example_file
 from torchferry.records import Finding, Job
 
 
@@ -24,15 +24,18 @@ class InitializerOfWrongSize(FindingRule):
     def message(self, finding: Finding) -> str:
         facts = finding.facts
         if finding.kind == "initializer-type":
-            return f"the initializer `{facts['tensor']}` has the element type {facts['type']}, which does not exist"
+            return f"{_which(finding)} has the element type {facts['type']}, which does not exist"
         dims = f"dims {facts['dims']} of {facts['type']} " if "dims" in facts else "dims "
-        return (
-            f"the initializer `{facts['tensor']}` has the wrong size: its {dims}need {facts['needs']} "
-            f"bytes, raw_data has {facts['has']}"
-        )
+        return f"{_which(finding)} has the wrong size: its {dims}need {facts['needs']} bytes, it has {facts['has']}"
 
     def help(self, finding: Finding) -> str:
         return "write the tensor again; which of dims and data is right cannot be told from the file"
+
+
+def _which(finding: Finding) -> str:
+    """Return what to call the tensor: those in attributes have no name of their own worth telling."""
+    node = finding.location.onnx_node if finding.location is not None else None
+    return f"the initializer `{finding.facts['tensor']}`" if node is None else f"the tensor stored in {at(finding)}"
 
 
 def bad() -> Job:

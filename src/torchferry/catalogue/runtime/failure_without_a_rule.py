@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
@@ -15,6 +16,9 @@ DOING = {
     "verify": "comparing the file with the model",
 }
 NOT_THE_USERS = ("site-packages", "dist-packages", "/torchferry/", "<frozen", "<string>", "<eval_with_key>", "/lib/python")
+
+
+_IN_WORDS = re.compile(r'File "([^"<\n]+)", line (\d+)')  # torch writes the stack of an operator into its messages
 
 
 class FailureWithoutARule(Rule):
@@ -66,11 +70,12 @@ def _line(fault: Fault) -> str:
 
 
 def _last_user_line(fault: Fault) -> Location:
-    """Return the innermost line of the user's own code that a fault passed through."""
+    """Return the innermost line of the user's own code that a fault passed through, or that its words quote."""
     for link in reversed(list(fault.chain())):
-        for frame in reversed(link.frames):
-            if not any(part in frame.file for part in NOT_THE_USERS):
-                return Location(file=frame.file, line=frame.line)
+        quoted = [(file, int(line)) for file, line in _IN_WORDS.findall(link.text)]
+        for file, line in reversed([*quoted, *((f.file, f.line) for f in link.frames)]):
+            if not any(part in file for part in NOT_THE_USERS):
+                return Location(file=file, line=line)
     return Location()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from torchferry.check import dtypes, graph
-from torchferry.check.passes.weave import Weaver, find, forget_shapes
+from torchferry.check.passes.weave import Weaver, find, forget_shapes, lay_open
 from torchferry.check.type_inference import infer, states
 
 
@@ -87,8 +87,7 @@ def cast_carried(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
 
 def cast_around(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
     """Cast to a type that has a kernel before each node of a list, and back behind it; the rest keeps its types."""
-    if any(find(model, entry["node"]) is None for entry in params["nodes"]):
-        model.CopyFrom(graph.flat(model))  # the node stands in one of the model's own functions
+    lay_open(model, [entry["node"] for entry in params["nodes"]])
     for entry in params["nodes"]:
         types = infer(model).of  # anew: an earlier entry may have put Casts in front of this node
         place = find(model, entry["node"])

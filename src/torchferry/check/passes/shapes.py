@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 
 from torchferry.check import dtypes, graph
-from torchferry.check.passes.weave import Weaver, find, forget_shapes
+from torchferry.check.passes.weave import Weaver, find, forget_shapes, lay_open
 from torchferry.check.type_inference import infer
 
 
@@ -40,6 +40,7 @@ def transpose_operand(model: onnx.ModelProto, params: Mapping[str, Any]) -> None
 
 def rewrite_constants(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
     """Carry out a list of rewrites, each `{"do": name, "node": label, ...}`."""
+    lay_open(model, [rewrite["node"] for rewrite in params["rewrites"]])
     for rewrite in params["rewrites"]:
         place = find(model, rewrite["node"])
         if place is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,12 @@ def position(part: Any, node: onnx.NodeProto) -> int:
 def find(model: onnx.ModelProto, name: str) -> graph.Place | None:
     """Return the node of that label."""
     return next((p for p in graph.places(model) if p.label == name), None)
+
+
+def lay_open(model: onnx.ModelProto, names: Iterable[str]) -> None:
+    """Write the model's own functions out where they are called, if one of these nodes stands in one."""
+    if any(find(model, name) is None for name in names):
+        model.CopyFrom(graph.flat(model))
 
 
 def forget_shapes(model: onnx.ModelProto) -> None:

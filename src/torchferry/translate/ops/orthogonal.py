@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from torchferry.translate.ops.elimination import column, diagonal, row
 from torchferry.translate.ops.loop import repeat
@@ -34,6 +35,13 @@ def _square(x: Tensor) -> Tensor:
     return _real(x) * _real(x) + _imaginary(x) * _imaginary(x) if x.is_complex() else x * x
 
 
+def _length(x: Tensor) -> Tensor:
+    """Return the root of the sum of squares, each of which may be too large or too small for the dtype."""
+    largest = torch.maximum(_real(x).abs(), _imaginary(x).abs()).amax((-2, -1), keepdim=True)
+    unit = torch.where(largest == 0, torch.ones_like(largest), largest)
+    return _square(x / unit).sum((-2, -1), keepdim=True).sqrt() * unit
+
+
 def _exact(a: Tensor) -> Tensor:
     return a.to(torch.complex128 if a.is_complex() else torch.float64)
 
@@ -50,8 +58,8 @@ def _reflections(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         x = torch.where(places >= k, column(m, k), zero)
         below = torch.where(places > k, x, zero)
         alpha = row(x, k)
-        flat = (_square(below).sum((-2, -1), keepdim=True) == 0) & (_imaginary(alpha) == 0)
-        norm = _square(x).sum((-2, -1), keepdim=True).sqrt()
+        flat = (_length(below) == 0) & (_imaginary(alpha) == 0)
+        norm = _length(x)
         beta = torch.where(_real(alpha) < 0, norm, -norm)
         safe = torch.where(flat, torch.ones_like(beta), beta)
         weight = torch.where(flat, zero, (beta - alpha) / safe)
@@ -171,19 +179,24 @@ def linalg_eigh(a: Tensor, UPLO: str = "L") -> tuple[Tensor, Tensor]:
 
 def svd(a: Tensor, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None) -> tuple[Tensor, ...]:
     """Return U, S and V transposed, the singular values falling."""
-    wide = bool(a.shape[-2] < a.shape[-1])
-    tall = a.mH if wide else a
-    left, values, right = _tall_svd(tall)
+    turned = statically_known_true(a.shape[-2] < a.shape[-1])  # there are fewer pairs among the rows
+    u, values, v = _rotated(a.mH if turned else a)
     if full_matrices:
-        complete = qr(left, "complete")[0]
-        left = torch.cat([left, complete.narrow(-1, tall.shape[-1], tall.shape[-2] - tall.shape[-1])], -1)
-    u, v = (right, left) if wide else (left, right)
+        u, v = _completed(u), _completed(v)
+    u, v = (v, u) if turned else (u, v)
     return u, values, v.mH
 
 
-def _tall_svd(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return U, S and V of a matrix with at least as many rows as columns: rotate its columns until they are orthogonal."""
+def _completed(q: Tensor) -> Tensor:
+    """Return orthogonal columns with others beside them, until there are as many as rows."""
+    rows, columns = q.shape[-2:]
+    return torch.cat([q, qr(q, "complete")[0].narrow(-1, columns, rows - columns)], -1)
+
+
+def _rotated(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return U, S and V: the columns are rotated until they are orthogonal."""
     size, dtype, a = a.shape[-1], a.dtype, _exact(a)
+    short = torch.sym_min(a.shape[-2], size)
     padded = torch.nn.functional.pad(a, (0, _even(size)))
     players = padded.shape[-1]
     vectors = torch.eye(players, dtype=a.dtype).expand(*a.shape[:-2], players, players).clone()
@@ -194,13 +207,12 @@ def _tall_svd(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
     m, v = repeat(SWEEPS * (players - 1), [padded.clone(), vectors], step)
     m, v = m.narrow(-1, 0, size), v.narrow(-1, 0, size).narrow(-2, 0, size)
-    lengths = _square(m).sum(-2).sqrt()
-    values, order = torch.topk(lengths, size, -1, True, True)
-    m = m.gather(-1, order.unsqueeze(-2).expand_as(m))
+    values, order = torch.topk(_square(m).sum(-2).sqrt(), short, -1, True, True)
+    m, v = (t.gather(-1, order.unsqueeze(-2).expand(*t.shape[:-1], short)) for t in (m, v))
     lost = values <= NOTHING * aten.slice.Tensor(values, -1, 0, 1)  # of such columns only rounding errors are left
     u = torch.where(lost.unsqueeze(-2), 0.0, m / torch.where(lost, torch.ones_like(values), values).unsqueeze(-2))
     u = torch.where(lost.unsqueeze(-2), qr(u)[0], u)  # any directions will do that are orthogonal to the others
-    return u.to(dtype), values.to(dtype.to_real()), v.gather(-1, order.unsqueeze(-2).expand_as(v)).to(dtype)
+    return u.to(dtype), values.to(dtype.to_real()), v.to(dtype)
 
 
 def linalg_svd(a: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> tuple[Tensor, ...]:
@@ -229,14 +241,15 @@ def pinv(a: Tensor, *, atol: Tensor | None = None, rtol: Tensor | None = None, h
     else:
         u, s, vh = svd(a)
     largest = s.amax(-1, keepdim=True)
-    default = max(a.shape[-2], a.shape[-1]) * torch.finfo(a.dtype).eps
     if rtol is None:
-        rtol = torch.full((), default if atol is None else 0.0, dtype=s.dtype)
+        largest_side = torch.scalar_tensor(torch.sym_max(a.shape[-2], a.shape[-1]), dtype=s.dtype)
+        rtol = largest_side * torch.finfo(a.dtype).eps if atol is None else torch.zeros((), dtype=s.dtype)
     if atol is None:
         atol = torch.zeros((), dtype=s.dtype)
     least = torch.maximum(atol.to(s.dtype).unsqueeze(-1), rtol.to(s.dtype).unsqueeze(-1) * largest)
     inverted = torch.where(s > least, 1 / s, torch.zeros_like(s))
-    return vh.mH.matmul(inverted.unsqueeze(-1) * u.mH)
+    kept = inverted.unsqueeze(-1) != 0  # what is not finite has no singular vectors either, and torch gives zeros for it
+    return torch.where(kept, vh, 0.0).mH.matmul(torch.where(kept, inverted.unsqueeze(-1) * u.mH, 0.0))
 
 
 def pinv_float(a: Tensor, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Tensor:

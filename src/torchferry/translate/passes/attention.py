@@ -14,7 +14,7 @@ import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass, ShapeInferencePass
 
 from torchferry.records import Facts
-from torchferry.translate.draft import Draft, attribute, constant_of, made, sizes
+from torchferry.translate.draft import Draft, attribute, constant_of, is_number, made, sizes
 from torchferry.translate.lowering import raise_to
 
 OPSET = 23  # the first that has the operator
@@ -55,7 +55,7 @@ def read(last: ir.Node) -> Written | None:
     if (zeros := made(weights, "Where")) is not None:
         rows, weights, zero = zeros.inputs
         seen = sizes(rows) or ()
-        if not _is(zero, 0.0) or len(seen) != 4 or (seen[1], seen[3]) != (1, 1):
+        if not is_number(zero, 0.0) or len(seen) != 4 or (seen[1], seen[3]) != (1, 1):
             return None
     softmax = made(weights, "Softmax")
     if softmax is None or attribute(softmax, "axis", -1) not in (-1, 3):
@@ -63,7 +63,7 @@ def read(last: ir.Node) -> Written | None:
     scores, mask = softmax.inputs[0], None
     if (masked := made(scores, "Where")) is not None:
         mask, scores, lowest = masked.inputs
-        if not _is(lowest, -math.inf):
+        if not is_number(lowest, -math.inf):
             return None
     elif (masked := made(scores, "Add")) is not None:
         scores, mask = masked.inputs
@@ -91,11 +91,6 @@ def _factors(product: ir.Node | None) -> tuple[ir.Value, ir.Value, float] | None
     first, second = (float(r.item()) for r in roots if r is not None)
     query, key = left[0], turned.inputs[0]
     return None if query is None or key is None else (query, key, first * second)
-
-
-def _is(value: ir.Value | None, number: float) -> bool:
-    constant = constant_of(value)
-    return constant is not None and constant.size == 1 and float(constant.item()) == number
 
 
 def _fuse(written: Written, squeezed: dict[ir.Value, ir.Value]) -> None:

@@ -1,7 +1,7 @@
 """Sigmoids whose small values count: onnxruntime's kernel gives 0 below -18, and log(0) is not log(1e-9).
 
-Its results are near in absolute terms, which is enough for a gate or a probability. Where a logarithm is taken of them, or
-they are divided by, they are computed as torch does it.
+Its results are near in absolute terms, which is enough for a probability. Where a logarithm is taken of them, where they are
+divided by, or where they are the gate of numbers that may be large, they are computed as torch does it.
 """
 
 from __future__ import annotations
@@ -19,16 +19,24 @@ _CARRIES = frozenset(
     ]
 )
 _MAGNIFIES = frozenset(["Log", "Reciprocal"])
+_BOUNDED = frozenset(["Tanh", "Sigmoid", "Softmax", "Clip", "HardSigmoid", "Erf", "Sin", "Cos"])
 
 
 def exact_tails(model: ir.Model) -> None:
     """Write `1 / (1 + exp(-x))` for every sigmoid whose small values count, in place."""
     for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
         dtype = node.outputs[0].dtype
-        if (node.domain, node.op_type) == ("", "Sigmoid") and dtype is not None and _counts(node.outputs[0]):
+        if (node.domain, node.op_type) == ("", "Sigmoid") and dtype is not None and (_gates(node) or _counts(node.outputs[0])):
             draft = Draft(node)
             power = draft("Exp", draft("Neg", node.inputs[0], dtype=dtype), dtype=dtype)
             draft.swap(draft("Reciprocal", draft("Add", power, draft.constant(1, dtype), dtype=dtype), dtype=dtype))
+
+
+def _gates(node: ir.Node) -> bool:
+    """Return whether a sigmoid is multiplied with numbers that may be large; `x * sigmoid(x)` is small where the sigmoid is."""
+    products = [use.node for use in node.outputs[0].uses() if use.node.op_type == "Mul"]
+    factors = [value for product in products for value in product.inputs if value is not None and value is not node.outputs[0]]
+    return any(f is not node.inputs[0] and ((made := f.producer()) is None or made.op_type not in _BOUNDED) for f in factors)
 
 
 def _counts(value: ir.Value) -> bool:
