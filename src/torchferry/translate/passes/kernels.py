@@ -75,8 +75,7 @@ def _cast_around(node: ir.Node, schema: onnx.defs.OpSchema, name: str, old: ir.D
         draft("Cast", v, to=int(new), dtype=new) if kind == name and _of(v) == old else v
         for v, kind in zip(node.inputs, kinds, strict=False)
     ]
-    kept = {key: a.value for key, a in node.attributes.items()}
-    results = list(draft.many(node.op_type, *given, outputs=len(node.outputs), **kept))
+    results = list(draft.many(node.op_type, *given, outputs=len(node.outputs), **node.attributes))
     for index, (value, kind) in enumerate(zip(node.outputs, kinds[len(node.inputs) :], strict=True)):
         results[index].dtype = new if kind == name else value.dtype
         if kind == name:

@@ -21,5 +21,4 @@ def guard_pad_before_maxpool(model: ir.Model, params: Facts) -> None:
         ):
             draft = Draft(node)
             apart = draft("Max", given, given, dtype=given.dtype if given is not None else None)
-            kept = {name: a.value for name, a in node.attributes.items()}
-            draft.swap(*draft.many("MaxPool", apart, outputs=len(node.outputs), **kept))
+            draft.swap(*draft.many("MaxPool", apart, outputs=len(node.outputs), **node.attributes))

@@ -45,8 +45,7 @@ def _guard(node: ir.Node) -> None:
     missing = draft("Sub", one, some, dtype=I64)
     pads = draft("Concat", zero, missing, axis=0, dtype=I64)
     steps = [draft("Pad", value, pads, None, zero, dtype=value.dtype) for value in scanned]
-    kept = {name: a.value for name, a in node.attributes.items()}
-    made = draft.many("Scan", *first, *steps, outputs=len(node.outputs), **kept)
+    made = draft.many("Scan", *first, *steps, outputs=len(node.outputs), **node.attributes)
     results = []
     for index, (old, new) in enumerate(zip(node.outputs, made, strict=True)):
         new.dtype = old.dtype
