@@ -79,7 +79,7 @@ def call_on_made_input(module: Any, args: tuple[Any, ...], *, seed: int = 0) -> 
 
     A large model may well take that long; it gets all the time that the stage has.
     """
-    with _ctc_loss_checked():
+    with _ctc_loss_checked(), _packed_widths_checked():
         return _within_patience(module, args, seed)
 
 
@@ -112,6 +112,32 @@ def _ctc_loss_checked() -> Iterator[None]:
             yield
         finally:
             torch.ctc_loss = original
+
+
+@contextmanager
+def _packed_widths_checked() -> Iterator[None]:
+    """Let a recurrent layer refuse a packed sequence of another width than its own: without gradients torch takes any."""
+
+    def checked(name: str) -> Any:
+        original = getattr(torch._VF, name)
+
+        def function(data: Any, *rest: Any) -> Any:
+            weights = rest[2]  # of a packed sequence the sizes of its batches come second, and the weights one later
+            packed = isinstance(rest[0], torch.Tensor) and isinstance(weights, list | tuple)
+            if packed and data.shape[-1] != (width := weights[0].shape[1]):
+                raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {width}, got {data.shape[-1]}")
+            return original(data, *rest)
+
+        return function
+
+    names = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+    with one_at_a_time:
+        vars(torch._VF).update({name: checked(name) for name in names})
+        try:
+            yield
+        finally:
+            for name in names:
+                vars(torch._VF).pop(name, None)
 
 
 def call(module: Any, args: tuple[Any, ...], *, seed: int = 0) -> tuple[torch.Tensor, ...]:

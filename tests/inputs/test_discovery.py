@@ -93,6 +93,20 @@ def test_channels_are_fixed_and_the_reason_is_named() -> None:
     assert "pixel_values[1] = 3 (conv1 wants 3 channels)" in answer.notes
 
 
+def test_the_width_of_a_packed_sequence_is_fixed_by_the_layer_that_takes_it() -> None:
+    class Packed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm = nn.LSTM(3, 4, batch_first=True)
+
+        def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+            packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+            return self.lstm(packed)[1][0][-1]
+
+    found = bound(Job(Packed().eval(), (torch.randn(2, 5, 3), torch.tensor([5, 3]))))
+    assert found.signature.inputs[0].shape[2] == 3
+
+
 def test_a_size_that_decides_how_many_outputs_there_are_is_fixed() -> None:
     answer = step(Job(lambda x: {f"step_{n}": part * 2 for n, part in enumerate(x.unbind(1))}, (torch.randn(2, 3, 4),)))
     assert [s.shape for s in answer.value.signature.inputs] == [("batch_size", 3, "features")]
