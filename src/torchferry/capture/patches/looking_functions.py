@@ -158,9 +158,8 @@ def _kron(input: Tensor, other: Tensor) -> Tensor:
     """Every element of one times the whole other: each axis is a pair of axes, folded into one at the end."""
     rank = max(input.dim(), other.dim())
     one, two = (t.reshape(*[1] * (rank - t.dim()), *t.shape) for t in (input, other))
-    pairs = one.reshape(*(n for size in one.shape for n in (size, 1))) * two.reshape(
-        *(n for size in two.shape for n in (1, size))
-    )
+    outer = one.reshape(*(n for size in one.shape for n in (size, 1)))
+    pairs = outer * two.reshape(*(n for size in two.shape for n in (1, size)))
     return pairs.reshape(*(n * m for n, m in zip(one.shape, two.shape, strict=True)))
 
 
