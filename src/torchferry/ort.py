@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -36,10 +37,12 @@ def session(
     threads: int = 0,
     data_folder: str | None = None,
     libraries: Sequence[str] = (),
+    optimised_to: Path | None = None,
 ) -> Any:
     """Return an in-process onnxruntime.InferenceSession on the CPU, silent on stderr.
 
     `libraries` hold operators of custom domains. `data_folder` is where external weights lie, when that is not beside the file.
+    `optimised_to` is where onnxruntime writes the graph that it really runs.
     """
     import onnxruntime
 
@@ -57,6 +60,8 @@ def session(
     }[level]
     options.log_severity_level = 4
     options.intra_op_num_threads = threads
+    if optimised_to is not None:
+        options.optimized_model_filepath = str(optimised_to)
     for library in libraries:
         options.register_custom_ops_library(library)
     for key, value in (config or {}).items():
@@ -88,6 +93,22 @@ def limits() -> tuple[int, int]:
     """Return the newest IR version and opset that the installed onnxruntime takes, by asking it: there is no API."""
     ir = _told(_one_node_model(ir_version=99, opset=1), r"max supported IR version: (\d+)")
     return ir, _told(_one_node_model(ir_version=ir, opset=99), r"is till opset (\d+)")
+
+
+@cache
+def lays_out_in_blocks() -> bool:
+    """Whether onnxruntime has convolutions for this processor that lay their weights out in blocks, by asking it likewise."""
+    import onnx
+
+    made = onnx.helper
+    value = [made.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [1, 64, 1, 1]) for n in "xy"]
+    kernel = onnx.numpy_helper.from_array(np.ones((64, 64, 1, 1), np.float32), "w")
+    graph = made.make_graph([made.make_node("Conv", ["x", "w"], ["y"])], "g", value[:1], value[1:], [kernel])
+    model = made.make_model(graph, opset_imports=[made.make_opsetid("", 18)], ir_version=8)
+    with tempfile.TemporaryDirectory() as folder:
+        written = Path(folder) / "optimised.onnx"
+        session(model.SerializeToString(), optimised_to=written)
+        return b"nchwc" in written.read_bytes()
 
 
 def _told(model: bytes, pattern: str) -> int:

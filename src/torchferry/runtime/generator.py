@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,6 +14,7 @@ from transformers import CONFIG_MAPPING, AutoConfig, GenerationConfig, Generatio
 
 from torchferry import ort
 from torchferry.errors import FeedError, UsageError
+from torchferry.runtime import pointwise
 from torchferry.runtime.explain import explain
 from torchferry.runtime.session import with_words
 
@@ -46,18 +47,17 @@ class OnnxGenerator(GenerationMixin):
         self.training = False
 
     @classmethod
-    def from_pretrained(cls, directory: str | Path, *, threads: int = 0) -> Self:
+    def from_pretrained(cls, directory: str | Path, *, threads: int = 0, arrange: bool = True) -> Self:
         """Return the model in a directory that `torchferry export hf:... -o DIRECTORY` (or optimum) wrote.
 
         threads: how many onnxruntime may use for one operator; 0 leaves it to onnxruntime.
+        arrange: lay large weights out so that they are read faster, which takes some seconds for each GB of them.
         """
         place = Path(directory)
         _refuse_other(place, cls.graphs)
         record = _read_json(place / RECORD) if (place / RECORD).is_file() else {}
         settings = record.get("settings", {})
-        if (threads or os.cpu_count()) == 1:
-            settings["config"] = {**settings.get("config", {}), **record.get("one_thread", {})}
-        sessions = {name: _opened(place / name, threads=threads, **settings) for name in cls.graphs}
+        sessions = {name: _opened(place / name, arrange, threads=threads, **settings) for name in cls.graphs}
         told = GenerationConfig.from_pretrained(place) if (place / "generation_config.json").is_file() else None
         config = _config(place)
         made = _named_after(config, cls)(sessions, config, told, record.get("longest"))
@@ -68,6 +68,11 @@ class OnnxGenerator(GenerationMixin):
     def dtype(self) -> torch.dtype:
         """The dtype that the model computes in."""
         return getattr(self.config, "dtype", None) or torch.float32
+
+    def generate(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what transformers' own `generate` does."""
+        with _one_torch_thread():
+            return super().generate(*args, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         with torch.no_grad():
@@ -117,6 +122,17 @@ class OnnxGenerator(GenerationMixin):
         return {}
 
 
+@contextmanager
+def _one_torch_thread() -> Iterator[None]:
+    """Keep torch on one thread: its others would spin for a while after every operator, on the cores that onnxruntime needs."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def _named_after(config: PreTrainedConfig, kind: type[OnnxGenerator]) -> Any:
     """Return the class under the name of the model's own, or of its family's: pipelines tell by it what a model can do."""
     name = (config.architectures or [kind.__name__])[0]
@@ -142,10 +158,14 @@ def _refuse_other(place: Path, graphs: tuple[str, ...]) -> None:
     raise UsageError(f"{words}; make it with `torchferry export hf:MODEL -o {place}/`")
 
 
-def _opened(path: Path, **settings: Any) -> Any:
+def _opened(path: Path, arrange: bool, **settings: Any) -> Any:
     """Return a session on a graph; what onnxruntime raises comes with an explanation."""
     try:
-        return ort.session(path, **settings)
+        if not arrange or (graph := pointwise.by_convolutions(path)) is None:
+            return ort.session(path, **settings)
+        session = ort.session(graph, data_folder=str(path.parent), **settings)
+        pointwise.give_back()
+        return session
     except Exception as error:  # whatever onnxruntime raises is raised again, explained
         raise with_words(error, explain(path, None)) from error
 

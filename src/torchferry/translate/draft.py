@@ -30,7 +30,7 @@ class Draft:
         kept = ir.convenience.convert_attributes({k: v for k, v in attributes.items() if v is not None})
         node = ir.Node("", op_type, given, kept, num_outputs=outputs, metadata_props=dict(self.old.metadata_props))
         node.meta.update(self.old.meta)
-        node.name = f"{self.old.name}_{op_type}_{len(self.nodes)}"
+        node.name = f"{self.old.name or self.old.outputs[0].name}_{op_type}_{len(self.nodes)}"
         for index, value in enumerate(node.outputs):
             value.name = f"{self.old.outputs[0].name}_{op_type}_{len(self.nodes)}" + (f"_{index}" if index else "")
             if dtype is not None:
