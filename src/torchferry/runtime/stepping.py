@@ -85,7 +85,7 @@ def write(
     raw: list[torch.Tensor] = []
     new = ids
     while going.any():
-        logits = step(new, mask).to(copy=True, dtype=torch.float32)
+        logits = step(new, mask).float()  # onnxruntime's own memory, which no later step reads or writes
         judged = processors(ids, logits)
         if wants_scores:
             scores.append(judged)
@@ -110,4 +110,4 @@ def write(
 def _chosen(scores: torch.Tensor, config: GenerationConfig) -> torch.Tensor:
     if config.do_sample:
         return torch.multinomial(torch.nn.functional.softmax(scores, dim=-1), num_samples=1).squeeze(1)
-    return torch.argmax(scores, dim=-1)
+    return torch.from_numpy(scores.numpy().argmax(-1))  # the first of equals, as torch's own, in a fraction of its time
