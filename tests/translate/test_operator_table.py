@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.translate.awkward_table import AWKWARD
 from tests.translate.made import run, through_capture
 from tests.translate.operator_table import DTYPES, FACTORS, TABLE, Row
 
@@ -42,17 +43,20 @@ def check(row: Row, dtype: torch.dtype, folder: Path) -> None:
             )
 
 
-@pytest.mark.parametrize("name", TABLE)
+ALL = {**TABLE, **AWKWARD}
+
+
+@pytest.mark.parametrize("name", ALL)
 def test_an_operator_agrees_with_eager_in_its_first_dtype(name: str, tmp_path: Path) -> None:
-    check(TABLE[name], DTYPES[TABLE[name].dtypes[0]], tmp_path)
+    check(ALL[name], DTYPES[ALL[name].dtypes[0]], tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "dtype"), [(name, letter) for name, row in TABLE.items() for letter in row.dtypes[1:]], ids=lambda v: v
+    ("name", "dtype"), [(name, letter) for name, row in ALL.items() for letter in row.dtypes[1:]], ids=lambda v: v
 )
 def test_an_operator_agrees_with_eager_in_its_other_dtypes(name: str, dtype: str, tmp_path: Path) -> None:
-    check(TABLE[name], DTYPES[dtype], tmp_path)
+    check(ALL[name], DTYPES[dtype], tmp_path)
 
 
 @pytest.mark.slow

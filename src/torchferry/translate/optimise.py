@@ -28,7 +28,7 @@ SLOW_TO_FOLD = {"Resize", "Upsample", "Conv", "ConvTranspose", "GridSample", "Ro
 def optimise(model: ir.Model) -> None:
     """Inline, fold what is constant, share what is equal and drop what is unused, in place."""
     with silent():
-        common.InlinePass()(model)
+        _inline(model)
         share_weights(model)  # before anything is folded: two uses of one weight would become two weights
         for _ in range(2):
             changed = _fold(model)
@@ -41,6 +41,7 @@ def optimise(model: ir.Model) -> None:
         common.DeduplicateInitializersPass(size_limit=1024)(model)
         common.CommonSubexpressionEliminationPass()(model)
         common.IdentityEliminationPass()(model)
+        _own_outputs(model)  # first: a node whose value a branch only passes on would count as unused
         common.RemoveUnusedNodesPass()(model)
         common.RemoveUnusedFunctionsPass()(model)
         common.RemoveUnusedOpsetsPass()(model)
@@ -50,11 +51,19 @@ def optimise(model: ir.Model) -> None:
 def inline(model: ir.Model) -> None:
     """Only inline: the graph as it was translated, in place."""
     with silent():
-        common.InlinePass()(model)
+        _inline(model)
         common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
         common.RemoveUnusedNodesPass()(model)
         share_weights(model)
         tidy(model)
+
+
+def _inline(model: ir.Model) -> None:
+    """Put the bodies of functions in place of their calls; the version that torch gives its own bodies' domain varies."""
+    for function in model.functions.values():
+        own = {f.domain for f in model.functions.values()} & function.opset_imports.keys()
+        function.opset_imports.update({d: model.opset_imports[d] for d in own if d in model.opset_imports})
+    common.InlinePass()(model)
 
 
 def tidy(model: ir.Model) -> None:
@@ -63,14 +72,18 @@ def tidy(model: ir.Model) -> None:
     know_types(model)
     name_types(model)
     exact_tails(model)
+    _own_outputs(model)
+
+
+def _own_outputs(model: ir.Model) -> None:
+    """Give branches and loops outputs that they compute themselves: one that is only passed on is refused by onnxruntime."""
     for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
         for attribute in node.attributes.values():
             if attribute.type == ir.AttributeType.GRAPH:
-                _own_outputs(attribute.as_graph())
+                _own_outputs_of(attribute.as_graph())
 
 
-def _own_outputs(branch: ir.Graph) -> None:
-    """Give a branch outputs that it computes itself: one that it only passes on is refused by onnxruntime."""
+def _own_outputs_of(branch: ir.Graph) -> None:
     for index, value in enumerate(branch.outputs):
         producer = value.producer()
         if producer is not None and producer.graph is branch and value not in list(branch.outputs)[:index]:

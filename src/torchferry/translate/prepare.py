@@ -35,10 +35,11 @@ def prepare(program: Any, registry: Any, ours: Table, special: Sequence[tuple[Ta
     """
     tidy = _tidied(program)
     inner: dict[Any, Any] = {}  # what may come up again inside of what is written out
+    written_out = set(_in_the_way(tidy, registry, {}))
     for table, applies in special:
         met = {node for node in tidy.graph.nodes if node.op == "call_function" and _meets(applies, node)}
         wanted = {node.target for node in met} & table.keys()
-        if wanted or not met.isdisjoint(_in_the_way(tidy, registry, ours)):
+        if wanted or any(node in written_out or node.target in ours for node in met):
             inner |= {target: _guarded(function, applies) for target, function in table.items()}
             ours = {**{target: inner[target] for target in wanted}, **ours}
     if not _as_it_is(tidy, registry, ours):

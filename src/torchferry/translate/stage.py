@@ -20,6 +20,7 @@ from torchferry.translate.limits import keep_ranges
 from torchferry.translate.opset import fit
 from torchferry.translate.optimise import inline, optimise
 from torchferry.translate.passes import apply
+from torchferry.translate.passes.axes import count_from_the_front
 from torchferry.translate.passes.kernels import widen
 from torchferry.translate.passes.rounds import let_scans_be_empty
 from torchferry.translate.prepare import dropped_checks, prepare, untranslatable
@@ -70,9 +71,11 @@ def _finish(job: Job, bound: Bound, program: Any, model: ir.Model) -> Step:
     else:
         optimise(model)
     target = releases.parse(job.target)
-    let_scans_be_empty(model, _never_zero(program, bound.signature))
+    some = _never_zero(program, bound.signature)
+    let_scans_be_empty(model, some)
     widen(model, release_kernels.kernels(target.minor or max(release_kernels.limits())))
     settings = apply(model, job.edits_for("translate"))
+    count_from_the_front(model, some)
     if needed := register.libraries(model.opset_imports):
         settings["libraries"] = needed
     names.rename(model, program, bound.signature, bound.outputs, bound.prefix)

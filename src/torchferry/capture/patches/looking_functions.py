@@ -13,9 +13,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._refs import linalg
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from torchferry.capture.patches import transforms
 from torchferry.capture.patches.alignment import ctc_loss
 from torchferry.capture.patches.inverse_stft import istft
 
@@ -119,9 +121,14 @@ def _lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | No
         x = torch.linalg.pinv(A, rtol=rcond) @ b
         rank = (found > rcond * found.amax(-1, keepdim=True)).sum(-1)
         values = found if driver in ("gelsd", "gelss") else values
-    overdetermined = rows > columns and driver in ("gels", "gelsd", "gelss")
+    overdetermined = driver in ("gels", "gelsd", "gelss") and _at_example(rows) > _at_example(columns)
     residuals = (A @ x - b).abs().square().sum(-2) if overdetermined else A.new_zeros(0)
     return torch.return_types.linalg_lstsq((x.squeeze(-1) if vector else x, residuals, rank, values))
+
+
+def _at_example(size: Any) -> Any:
+    """Return a size as the example has it, which is no condition: few models read the residuals, and these are verified."""
+    return size.node.hint if isinstance(size, torch.SymInt) else size
 
 
 def _of_full_rank(a: Tensor, b: Tensor) -> Tensor:
@@ -163,6 +170,29 @@ def _kron(input: Tensor, other: Tensor) -> Tensor:
     return pairs.reshape(*(n * m for n, m in zip(one.shape, two.shape, strict=True)))
 
 
+def _one_hot(tensor: Tensor, num_classes: Any = -1) -> Tensor:
+    """As many classes as the largest one asks for, which only the data know; a given number is torch's own matter."""
+    if not (isinstance(num_classes, int) and num_classes == -1):
+        return NotImplemented
+    classes = torch.arange(tensor.max().item() + 1)
+    return (tensor.unsqueeze(-1) == classes).long()
+
+
+def _multi_dot(tensors: Any) -> Tensor:
+    """From left to right, whatever the sizes are: torch chooses the cheapest order by them."""
+    return functools.reduce(torch.matmul, tensors)
+
+
+def _norm(reference: Callable[..., Tensor]) -> Callable[..., Any]:
+    """By torch's reference in Python: what is in C++ fixes the sizes of all but the commonest norms."""
+
+    def norm(A: Tensor, ord: Any = None, *rest: Any, **options: Any) -> Any:
+        moves = any(isinstance(size, torch.SymInt) for size in A.shape)
+        return reference(A, ord, *rest, **options) if ord is not None and moves else NotImplemented
+
+    return norm
+
+
 def _deep_copy(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
     return memo.setdefault(id(tensor), tensor.clone())
 
@@ -182,9 +212,14 @@ _SPELLED: dict[Any, Callable[..., Any]] = {
     torch.narrow: _narrow,
     Tensor.narrow: _narrow,
     torch.linalg.lstsq: _lstsq,
+    torch.linalg.multi_dot: _multi_dot,
+    torch.linalg.matrix_norm: _norm(linalg.matrix_norm),
+    torch.linalg.norm: _norm(linalg.norm),
     Tensor.data.__get__: Tensor.detach,  # type: ignore[attr-defined]  # which torch records; `.data` would be a constant
     functional.gaussian_nll_loss: _gaussian_nll_loss,
     functional.ctc_loss: ctc_loss,
+    functional.one_hot: _one_hot,
+    **transforms.SPELLED,
     torch.istft: istft,
     Tensor.istft: istft,
     getattr(functional, "linear_cross_entropy", None): _linear_cross_entropy,  # came with torch 2.13

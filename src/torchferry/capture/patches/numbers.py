@@ -15,7 +15,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from contextvars import ContextVar
 from types import GeneratorType, ModuleType
 from typing import Any
 
@@ -27,7 +26,7 @@ from torchferry.capture.patches.replace import replaced
 
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _AS_DTYPE = re.compile(r"(?:dtype\s*=\s*|\.(?:to|type|astype|view)\(\s*)(int|float)\b")
-_BY_EXAMPLE = ContextVar("by_example", default=False)
+_BY_EXAMPLE = [False]  # no ContextVar, which dynamo cannot read in the body of a loop; one capture runs at a time
 
 
 class Number:
@@ -74,11 +73,11 @@ def extremes_by_example() -> Iterator[None]:
 
     A size such as `1 - max(0, 1 - n)` says too little to torch where shapes must fit; that n is at least 1 says enough.
     """
-    before = _BY_EXAMPLE.set(True)
+    _BY_EXAMPLE[0] = True
     try:
         yield
     finally:
-        _BY_EXAMPLE.reset(before)
+        _BY_EXAMPLE[0] = False
 
 
 def _extreme(
@@ -92,7 +91,7 @@ def _extreme(
         items = args if builtins.len(args) > 1 else args[0] if args and isinstance(args[0], list | tuple) else ()
         if (
             not kwargs
-            and not _BY_EXAMPLE.get()
+            and not _BY_EXAMPLE[0]
             and any(isinstance(i, _SYMBOLS) for i in items)
             and all(isinstance(i, (*_SYMBOLS, int, float)) for i in items)
         ):

@@ -9,6 +9,8 @@ import torch
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.nn import functional as F
 
+from torchferry.bins import largest
+
 Pool = Callable[..., Any]
 MAX = {"padding": 0, "dilation": 1, "ceil_mode": False, "return_indices": False}
 AVERAGE = {"padding": 0, "ceil_mode": False, "count_include_pad": True, "divisor_override": None}
@@ -54,30 +56,20 @@ def _adaptive_average(input: torch.Tensor, output_size: Any) -> torch.Tensor:
     return F.adaptive_avg_pool2d(input.unsqueeze(-2), (1, *_each(output_size, 1))).squeeze(-2)
 
 
-def _adaptive_max(original: Pool, axes: int) -> Pool:
-    """Return the pool to so many windows an axis, one axis after the other; where they lie is as torch has it."""
+def _adaptive_max(axes: int, with_places: bool) -> Pool:
+    """Return the pool to so many windows an axis; where no number is named, an axis stays as it is."""
 
     def pooled(input: torch.Tensor, output_size: Any, return_indices: bool = False) -> Any:
-        if return_indices:
-            with torch._C.DisableTorchFunction():
-                return original(input, output_size, return_indices=True)
-        out = input
-        for axis, wanted in zip(range(-axes, 0), _each(output_size, axes), strict=True):
-            size = out.shape[axis]
-            windows = size if wanted is None else wanted
-            first, place = torch.arange(windows).unsqueeze(1), torch.arange(size)
-            inside = (place >= first * size // windows) & (place < ((first + 1) * size + windows - 1) // windows)
-            out = out.movedim(axis, -1).unsqueeze(-2).masked_fill(~inside, -torch.inf).amax(-1).movedim(-1, axis)
-        return out
+        named = zip(input.shape[-axes:], _each(output_size, axes), strict=True)
+        result = largest(input, [size if wanted is None else wanted for size, wanted in named])
+        return result if with_places else result[0]
 
     return pooled
 
 
 SPELLED: dict[Any, Pool] = {
-    **{
-        f: _adaptive_max(f, axes)
-        for axes, f in enumerate((F.adaptive_max_pool1d, F.adaptive_max_pool2d, F.adaptive_max_pool3d), 1)
-    },
+    **{getattr(F, f"adaptive_max_pool{n}d"): _adaptive_max(n, with_places=False) for n in (1, 2, 3)},
+    **{getattr(F, f"adaptive_max_pool{n}d_with_indices"): _adaptive_max(n, with_places=True) for n in (1, 2, 3)},
     **{f: _pool(f, axes, torch.amax, MAX) for axes, f in enumerate((F.max_pool1d, F.max_pool2d, F.max_pool3d), 1)},
     **{f: _pool(f, axes, torch.mean, AVERAGE) for axes, f in enumerate((F.avg_pool1d, F.avg_pool2d, F.avg_pool3d), 1)},
     F.adaptive_avg_pool1d: _adaptive_average,

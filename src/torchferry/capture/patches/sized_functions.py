@@ -23,7 +23,7 @@ class SizedFunctions(TorchFunctionMode):
         if torch.compiler.is_dynamo_compiling():  # inside torch.cond and its like dynamo reads this: keep it short
             return func(*args, **kwargs)
         spelled = _SPELLED.get(func)
-        if spelled is not None and _symbolic((args, kwargs)):
+        if spelled is not None and (_symbolic((args, kwargs)) or _left_open((*args, *kwargs.values()))):
             return spelled(*args, **kwargs)
         return func(*args, **kwargs)
 
@@ -39,6 +39,11 @@ def _symbolic(values: Any) -> bool:
     if isinstance(values, dict):
         return any(_symbolic(v) for v in values.values())
     return isinstance(values, _SYMBOLS)
+
+
+def _left_open(values: Any) -> bool:
+    """Whether a size among others is None: the one that the tensor has there, which may move."""
+    return any(isinstance(v, list | tuple) and any(size is None for size in v) for v in values)
 
 
 def _linspace(start: Any, end: Any, steps: Any, *, dtype: torch.dtype | None = None, **where: Any) -> torch.Tensor:
@@ -117,6 +122,7 @@ _SPELLED: dict[Any, Callable[..., Any]] = {
     torch.floor_divide: functools.partial(_quotient, rounding_mode="floor"),
     torch.tensor: tensors_of_sizes.stacked,
     torch.as_tensor: tensors_of_sizes.stacked,
+    torch.Tensor.new_tensor: lambda like, data, **how: tensors_of_sizes.stacked(data, **{"dtype": like.dtype, **how}),
     torch.linspace: _linspace,
     torch.logspace: _logspace,
     F.one_hot: _one_hot,

@@ -1,4 +1,6 @@
-"""Convolutions whose number of groups moves: weights made for each item of a batch, which ONNX's `group` attribute cannot say.
+"""Convolutions that ONNX's operators cannot say: a number of groups that moves, outputs padded by a whole stride or more.
+
+Groups move where weights are made for each item of a batch.
 
 The taps of the kernel are laid beside each other and summed by one product of matrices in each group; a transposed
 convolution is an ordinary one of the input with zeros put in between.
@@ -32,7 +34,7 @@ def plain(axes: int) -> Callable[..., Tensor]:
         stride, dilation = _each(stride, axes), _each(dilation, axes)
         padded = _pad(x, _ends(padding, weight.shape[2:], dilation))
         per_group = weight.reshape(groups, -1, *weight.shape[1:])
-        return _biased(_convolved(padded, per_group, stride, dilation, groups), bias)
+        return _biased(_convolved(padded, per_group, stride, dilation, groups), bias, axes)
 
     return function
 
@@ -55,7 +57,28 @@ def transposed(axes: int) -> Callable[..., Tensor]:
         ends = [(b, b + more) for b, more in zip(before, _each(output_padding, axes), strict=True)]
         per_group = weight.reshape(groups, -1, *weight.shape[1:]).transpose(1, 2).flip(list(range(3, axes + 3)))
         padded = _pad(_spread(x, _each(stride, axes)), ends)
-        return _biased(_convolved(padded, per_group, [1] * axes, dilation, groups), bias)
+        return _biased(_convolved(padded, per_group, [1] * axes, dilation, groups), bias, axes)
+
+    return function
+
+
+def padded_past_stride(axes: int) -> Callable[..., Tensor]:
+    """Return the transposed convolution in full, cut or padded with zeros afterwards: onnxruntime pads less than a stride."""
+    target = aten.conv_transpose1d.default if axes == 1 else getattr(aten, f"conv_transpose{axes}d").input
+
+    def function(
+        x: Tensor,
+        weight: Tensor,
+        bias: Any = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: Any = 1,
+        dilation: Any = 1,
+    ) -> Tensor:
+        whole = target(x, weight, None, stride, [0] * axes, [0] * axes, groups, dilation)
+        pairs = zip(_each(padding, axes), _each(output_padding, axes), strict=True)
+        return _biased(_pad(whole, [(-p, more - p) for p, more in pairs]), bias, axes)
 
     return function
 
@@ -79,8 +102,8 @@ def _pad(x: Tensor, ends: Sequence[tuple[int, int]]) -> Tensor:
     return aten.constant_pad_nd.default(x, [n for pair in reversed(ends) for n in pair])
 
 
-def _biased(x: Tensor, bias: Tensor | None) -> Tensor:
-    return x if bias is None else x + bias.reshape(-1, *[1] * (x.dim() - 2))
+def _biased(x: Tensor, bias: Tensor | None, axes: int) -> Tensor:
+    return x if bias is None else x + bias.reshape(-1, *[1] * axes)
 
 
 def _taps(x: Tensor, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> tuple[Tensor, list[Any]]:
@@ -105,6 +128,11 @@ def _spread(x: Tensor, stride: Sequence[int]) -> Tensor:
     return x
 
 
+PADDED_PAST_STRIDE: dict[Any, Callable[..., Any]] = {
+    aten.conv_transpose1d.default: padded_past_stride(1),
+    aten.conv_transpose2d.input: padded_past_stride(2),
+    aten.conv_transpose3d.input: padded_past_stride(3),
+}
 MOVING_GROUPS: dict[Any, Callable[..., Any]] = {
     **{getattr(aten, f"conv{n}d").default: plain(n) for n in (1, 2, 3)},
     **{getattr(aten, f"conv{n}d").padding: plain(n) for n in (1, 2, 3)},

@@ -87,8 +87,9 @@ def nextafter(self: Tensor, other: Tensor) -> Tensor:
     unit = (exponent - digits - inward.to(torch.int32)).clamp_min(lowest).to(self.dtype)
     half = (unit * 0.5).floor()
     step = torch.exp2(half) * torch.exp2(unit - half)
-    moved = torch.where(up, self + step, self - step)
-    moved = torch.where(self == 0, torch.where(up, tiny, -tiny), moved)
+    sign = torch.where(up, 1.0, -1.0).to(self.dtype)
+    moved = torch.where(self == 0, sign * tiny, self + sign * step)
+    moved = torch.where(self.isinf(), -sign * torch.finfo(self.dtype).max, moved)
     result = torch.where(other == self, other, moved)
     return torch.where(self.isnan() | other.isnan(), torch.nan, result)
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchferry.translate.ops import rearranging
 from torchferry.translate.ops.loop import repeat
 
 aten = torch.ops.aten
@@ -29,10 +30,8 @@ def row(a: Tensor, k: Tensor) -> Tensor:
 
 
 def diagonal(a: Tensor) -> Tensor:
-    """Return the main diagonal of each matrix, picked under a mask."""
-    on = torch.arange(a.shape[-2]).unsqueeze(-1) == torch.arange(a.shape[-1])
-    summed = torch.where(on, a, torch.zeros((), dtype=a.dtype)).sum(-1)
-    return summed.narrow(-1, 0, _smaller(a))
+    """Return the main diagonal of each matrix."""
+    return rearranging.diagonal(a, 0, -2, -1)
 
 
 def _smaller(a: Tensor) -> Any:
@@ -112,17 +111,24 @@ def solve(a: Tensor, b: Tensor, *, left: bool = True) -> Tensor:
 
 def inverse(a: Tensor) -> Tensor:
     """Return the inverse."""
-    packed, _, order = lu_packed(a)
-    return lu_apply(packed, order, torch.eye(a.shape[-1], dtype=a.dtype))
+    return inv_ex(a)[0]
 
 
-def _info(a: Tensor) -> Tensor:
-    return torch.zeros(a.shape[:-2], dtype=torch.int32)
+def _first(failed: Tensor) -> Tensor:
+    """Return LAPACK's word on the steps along the last axis: which one failed first, counted from 1, or 0."""
+    before = (failed.to(torch.int32).cumsum(-1) == 0).sum(-1)
+    return torch.where(before == failed.shape[-1], 0, before + 1).to(torch.int32)
+
+
+def _singular(packed: Tensor) -> Tensor:
+    """Return which pivot is zero first."""
+    return _first(diagonal(packed) == 0)
 
 
 def inv_ex(a: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
-    """Return the inverse, and that all is well."""
-    return inverse(a), _info(a)
+    """Return the inverse, and where the matrix turned out to be singular."""
+    packed, _, order = lu_packed(a)
+    return lu_apply(packed, order, torch.eye(a.shape[-1], dtype=a.dtype)), _singular(packed)
 
 
 def _odd_swaps(pivots: Tensor) -> Tensor:
@@ -163,14 +169,14 @@ def logdet(a: Tensor) -> Tensor:
 
 
 def solve_ex(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False) -> tuple[Tensor, Tensor]:
-    """Return X with A X = B, and that all is well."""
-    return solve(a, b, left=left), _info(a)
+    """Return X with A X = B, and where A turned out to be singular."""
+    return solve(a, b, left=left), _singular(lu_packed(a)[0])
 
 
 def solve_with_factors(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False) -> tuple[Tensor, ...]:
     """Return X with A X = B, and what its gradient would need."""
     packed, pivots, _ = lu_packed(a)
-    return solve(a, b, left=left), packed, pivots, _info(a)
+    return solve(a, b, left=left), packed, pivots, _singular(packed)
 
 
 def lu_factor(a: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor]:
@@ -179,8 +185,9 @@ def lu_factor(a: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor]:
 
 
 def lu_factor_ex(a: Tensor, *, pivot: bool = True, check_errors: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-    """Return packed factors, pivots, and that all is well."""
-    return (*lu_packed(a)[:2], _info(a))
+    """Return packed factors, pivots, and where the matrix turned out to be singular."""
+    packed, pivots, _ = lu_packed(a)
+    return packed, pivots, _singular(packed)
 
 
 def _order_of(pivots: Tensor, rows: Any) -> Tensor:
@@ -244,8 +251,9 @@ def cholesky_old(a: Tensor, upper: bool = False) -> Tensor:
 
 
 def cholesky_ex(a: Tensor, *, upper: bool = False, check_errors: bool = False) -> tuple[Tensor, Tensor]:
-    """Return the triangular root, and that all is well."""
-    return cholesky(a, upper=upper), _info(a)
+    """Return the triangular root, and where the matrix turned out not to be positive definite."""
+    root = cholesky(a, upper=upper)
+    return root, _first(diagonal(root).isnan())
 
 
 def cholesky_solve(b: Tensor, root: Tensor, upper: bool = False) -> Tensor:

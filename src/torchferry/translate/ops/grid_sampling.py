@@ -35,7 +35,7 @@ def _place(coordinate: Tensor, size: Any, padding: int, align: bool) -> Tensor:
     """Return where a coordinate in [-1, 1] lies along an axis, in elements."""
     place = (coordinate + 1) / 2 * (size - 1) if align else ((coordinate + 1) * size - 1) / 2
     if padding == REFLECTION:
-        low, span = (0.0, size - 1) if align else (-0.5, size)
+        low, span = (0.0, torch.sym_max(size - 1, 1)) if align else (-0.5, size)  # a single element lies at 0
         away = (place - low).abs()
         turns = (away / span).floor()
         rest = away - turns * span

@@ -94,34 +94,38 @@ def geqrf(a: Tensor) -> tuple[Tensor, Tensor]:
     return _reflections(a)[:2]
 
 
-def _product(packed: Tensor, tau: Tensor) -> Tensor:
-    """Return the product of reflections in full."""
-    rows = packed.shape[-2]
-    q = torch.eye(rows, dtype=packed.dtype).expand(*packed.shape[:-2], rows, rows).clone()
+def _reflected(packed: Tensor, tau: Tensor, onto: Tensor, *, adjoint: bool = False) -> Tensor:
+    """Return the product of reflections, or its adjoint, times a matrix: one after the other, as LAPACK applies them."""
+    count = tau.shape[-1]
 
-    def step(k: Tensor, q: Tensor, packed: Tensor, tau: Tensor) -> list[Tensor]:
-        places = torch.arange(packed.shape[-2]).unsqueeze(-1)
-        v = torch.where(places > k, column(packed, k), torch.zeros((), dtype=q.dtype))
-        v = torch.where(places == k, torch.ones_like(v), v)
-        return [q - column(tau.unsqueeze(-2), k) * q.matmul(v) * v.mH, packed, tau]
+    def step(k: Tensor, x: Tensor, packed: Tensor, tau: Tensor) -> list[Tensor]:
+        here = k if adjoint else count - 1 - k
+        places, weight = torch.arange(packed.shape[-2]).unsqueeze(-1), column(tau.unsqueeze(-2), here)
+        zero = torch.zeros((), dtype=x.dtype)
+        v = torch.where(places > here, column(packed, here), zero)
+        v = torch.where(places == here, torch.ones_like(v), v)
+        along = v.mH.matmul(torch.where(places >= here, x, zero))
+        moved = v * ((weight.conj() if adjoint else weight) * along)
+        return [torch.where(places >= here, x - moved, x), packed, tau]  # rows above are left alone, infinite or not
 
-    return repeat(tau.shape[-1], [q, packed.clone(), tau.clone()], step)[0]
+    return repeat(count, [onto.clone(), packed.clone(), tau.clone()], step)[0]
 
 
 def householder_product(packed: Tensor, tau: Tensor) -> Tensor:
     """Return the first columns of the product of reflections."""
-    return _product(packed, tau).narrow(-1, 0, packed.shape[-1])
+    return _reflected(packed, tau, torch.eye(*packed.shape[-2:], dtype=packed.dtype).expand_as(packed))
 
 
 def ormqr(packed: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
-    """Return the product of reflections times a matrix."""
-    q = _product(packed, tau)
-    q = q.mH if transpose else q
-    return q.matmul(other) if left else other.matmul(q)
+    """Return the product of reflections times a matrix, or a matrix times it."""
+    if left:
+        return _reflected(packed, tau, other, adjoint=transpose)
+    return _reflected(packed, tau, other.mH, adjoint=not transpose).mH
 
 
 def _rotate(gram: Tensor, k: Tensor) -> Tensor:
     """Return the rotations that make a Hermitian matrix zero at all pairs of round k."""
+    gram = gram / 2 + gram.mH / 2  # where only rounding errors are left, both halves of a pair must still turn alike
     places, rounds = torch.arange(gram.shape[-1]), gram.shape[-1] - 1
     partner = torch.remainder(2 * k - places, rounds)
     partner = torch.where(places == rounds, torch.remainder(k, rounds), torch.where(partner == places, rounds, partner))

@@ -1,4 +1,4 @@
-"""Elements in another order, or some of them: roll, resize, diagonal."""
+"""Elements in another order, some of them, or one of them in many places: roll, resize, diagonal, copy."""
 
 from __future__ import annotations
 
@@ -49,7 +49,14 @@ def diagonal(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Ten
     return square.flatten(-2).index_select(-1, (steps + down) * columns + steps + right)
 
 
+def copy(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+    """Return the second tensor in the dtype and shape of the first, which torch.onnx does not spread it to."""
+    alike = str(tuple(self.shape)) == str(tuple(src.shape))  # as words: a comparison would be kept as a condition
+    return (src if alike else src.expand(self.shape)).to(self.dtype).clone()
+
+
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
+    aten.copy.default: copy,
     aten.diagonal.default: diagonal,
     aten.diagonal_copy.default: diagonal,
     aten.resize.default: resize,

@@ -77,6 +77,14 @@ def nonzero(self: Any) -> Any:
     return op.ConstantOfShape(shape, value=ir.tensor([0], dtype=ir.DataType.INT64))
 
 
+def nonzero_static(self: Any, *, size: Any, fill_value: int = -1) -> Any:
+    """Return the first places of what is not zero, and rows of `fill_value` where there are too few."""
+    one = op.Constant(value_ints=[1])
+    wanted = op.Reshape(size, one) if isinstance(size, ir.Value) else op.Constant(value_ints=[size])
+    filler = op.Expand(op.Constant(value_ints=[fill_value]), op.Concat(wanted, op.Shape(op.Shape(self)), axis=0))
+    return op.Slice(op.Concat(nonzero(self), filler, axis=0), op.Constant(value_ints=[0]), wanted, op.Constant(value_ints=[0]))
+
+
 def bincount(self: Any, weights: Any = None, minlength: Any = 0) -> Any:
     """Return how often each number from zero on occurs, or what the weights of its occurrences sum to."""
     numbers, one = op.Cast(self, to=ir.DataType.INT64), op.Constant(value_ints=[1])
@@ -96,5 +104,6 @@ TRANSLATIONS: dict[Any, Callable[..., Any]] = {
     aten.repeat_interleave.Tensor: repeat_interleave,
     aten.bincount.default: bincount,
     aten.nonzero.default: nonzero,
+    aten.nonzero_static.default: nonzero_static,
     aten.unique_consecutive.default: unique_consecutive,
 }

@@ -102,8 +102,9 @@ def searchsorted(
 
 
 def searchsorted_scalar(sorted_sequence: Tensor, self: Any, **options: Any) -> Tensor:
-    """Return where one number would go."""
-    return searchsorted(sorted_sequence, torch.scalar_tensor(self, dtype=sorted_sequence.dtype), **options)
+    """Return where one number would go; among whole ones it keeps its fraction."""
+    dtype = torch.result_type(sorted_sequence, self)
+    return searchsorted(sorted_sequence.to(dtype), torch.scalar_tensor(self, dtype=dtype), **options)
 
 
 def bucketize(self: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
@@ -113,7 +114,7 @@ def bucketize(self: Tensor, boundaries: Tensor, *, out_int32: bool = False, righ
 
 def bucketize_scalar(self: Any, boundaries: Tensor, **options: Any) -> Tensor:
     """Return the bucket of one number."""
-    return searchsorted(boundaries, torch.scalar_tensor(self, dtype=boundaries.dtype), **options)
+    return searchsorted_scalar(boundaries, self, **options)
 
 
 def topk(self: Any, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:

@@ -71,7 +71,8 @@ def _sine_of_pi(x: Tensor) -> Tensor:
     return sign * ((x - whole) * math.pi).sin()
 
 
-def _lgamma(x: Tensor) -> Tensor:
+def lgamma(x: Tensor) -> Tensor:
+    """Return the logarithm of the gamma function, by Lanczos' approximation."""
     low = x < 0.5
     y = torch.where(low, 1 - x, x) - 1
     total = torch.full_like(y, LANCZOS[0])
@@ -100,7 +101,8 @@ def _digamma(x: Tensor) -> Tensor:
     return torch.where(x == 0, -torch.inf / (1 / x).sign() * torch.ones_like(x), value)
 
 
-def _trigamma(x: Tensor) -> Tensor:
+def _trigamma(x: Tensor, turn: Tensor) -> Tensor:
+    """Return the derivative of digamma; `turn` is pi x as the argument's dtype rounds it, by which torch reflects."""
     low = x < 0.5
     y = torch.where(low, 1 - x, x)
     total = torch.zeros_like(y)
@@ -109,8 +111,7 @@ def _trigamma(x: Tensor) -> Tensor:
         y = y + 1
     z = 1 / (y * y)
     total = total + (1 + 1 / (2 * y) + z * (1 / 6 - z * (1 / 30 - z * (1 / 42 - z / 30)))) / y
-    sine = _sine_of_pi(x)
-    return torch.where(low, math.pi**2 / (sine * sine) - total, total)
+    return torch.where(low, math.pi**2 / turn.sin().square() - total, total)
 
 
 def _zeta(x: Tensor, q: Tensor) -> Tensor:
@@ -142,7 +143,8 @@ def polygamma(n: int, self: Tensor) -> Tensor:
     if n == 0:
         return in_double(_digamma)(self)
     if n == 1:
-        return in_double(_trigamma)(self)
+        x = self if self.is_floating_point() else self.to(torch.get_default_dtype())
+        return in_double(_trigamma)(x, x * math.pi)
     factor = (1.0 if n % 2 else -1.0) * math.factorial(n)
     return in_double(lambda x: factor * _zeta(torch.full_like(x, float(n + 1)), x))(self)
 
@@ -153,42 +155,10 @@ def mvlgamma(self: Tensor, p: int) -> Tensor:
     def function(x: Tensor) -> Tensor:
         total = torch.full_like(x, p * (p - 1) / 4 * math.log(math.pi))
         for index in range(p):
-            total = total + _lgamma(x - index / 2)
+            total = total + lgamma(x - index / 2)
         return total
 
     return in_double(function)(self)
-
-
-def _igamma(a: Tensor, x: Tensor) -> Tensor:
-    """Return the regularised lower incomplete gamma function: its series, or one minus the continued fraction."""
-    a, x = torch.broadcast_tensors(a, x)
-    scale = (a * x.log() - x - _lgamma(a)).exp()
-
-    def step(
-        k: Tensor, total: Tensor, term: Tensor, b: Tensor, c: Tensor, d: Tensor, h: Tensor, a: Tensor, x: Tensor
-    ) -> list[Tensor]:
-        n = (k + 1).to(torch.float64)
-        term = term * x / (a + n)
-        b = b + 2
-        weight = -n * (n - a)
-        d = 1 / (weight * d + b)
-        c = b + weight / c
-        return [total + term, term, b, c, d, h * d * c, a, x]
-
-    first = 1 / a
-    b = x + 1 - a
-    d = 1 / torch.where(b == 0, 1e-300, b)
-    state = [first, first, b, torch.full_like(x, 1e300), d, d, a, x]
-    total, _, _, _, _, h, _, _ = repeat(256, state, step)
-    value = torch.where(x < a + 1, total * scale, 1 - h * scale)
-    value = torch.where((x == 0) | a.isinf(), torch.zeros_like(x), value)
-    value = torch.where((a == 0) | x.isinf(), torch.ones_like(x), value)
-    bad = (x < 0) | (a < 0) | ((a == 0) & (x == 0)) | (a.isinf() & x.isinf())
-    return torch.where(bad, torch.nan, value)
-
-
-def _igammac(a: Tensor, x: Tensor) -> Tensor:
-    return 1 - _igamma(a, x)
 
 
 def zeta_scalar(self: Any, other: Tensor) -> Tensor:
@@ -202,12 +172,10 @@ def zeta_other_scalar(self: Tensor, other: Any) -> Tensor:
 
 
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
-    aten.lgamma.default: in_double(_lgamma),
+    aten.lgamma.default: in_double(lgamma),
     aten.digamma.default: in_double(_digamma),
     aten.polygamma.default: polygamma,
     aten.mvlgamma.default: mvlgamma,
-    aten.igamma.default: in_double(_igamma),
-    aten.igammac.default: in_double(_igammac),
     aten.special_zeta.default: in_double(_zeta),
     aten.special_zeta.self_scalar: zeta_scalar,
     aten.special_zeta.other_scalar: zeta_other_scalar,
