@@ -82,5 +82,35 @@ def test_further_examples_get_noise_of_their_own() -> None:
     others = [(torch.rand(5, 7),), ((torch.rand(1, 4),), {})]
     result = torchferry.export(Sampled().eval(), (torch.rand(2, 3),), examples=others, noise="input")
     assert result.ok
-    with pytest.raises(UsageError, match="found by trying"):
-        torchferry.export(Sampled(), (torch.rand(1, 2),), noise="input", dynamic_axes={"mean": {0: "batch"}})
+
+
+class Masked(nn.Module):
+    """Noise of the input's batch and of twice its length, and noise of a size of its own."""
+
+    def forward(self, x):
+        wide = torch.randn(x.shape[0], 2 * x.shape[1])
+        return x + wide[:, ::2] * torch.rand(4).sum()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"dynamic_shapes": {"x": {0: "batch", 1: "length"}}},
+        {"dynamic_shapes": ({0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC},)},
+        {"dynamic_axes": {"x": {0: "batch", 1: "length"}}},
+    ],
+)
+def test_noise_has_the_sizes_that_the_model_draws_where_those_of_its_inputs_are_named(said) -> None:
+    result = torchferry.export(Masked().eval(), (torch.rand(2, 3),), noise="input", **said)
+    named = {i.name: i.shape for i in torchferry.InferenceSession(str(result.path)).get_inputs()}
+    batch, length = named["x"]
+    assert named["normal_noise_0"] == [batch, f"2*{length}"]
+    assert named["uniform_noise_1"] == [4]
+    if "DYNAMIC" not in str(said):
+        assert (batch, length) == ("batch", "length")
+
+
+def test_noise_stays_fixed_along_axes_that_were_not_asked_to_move() -> None:
+    result = torchferry.export(Sampled().eval(), (torch.rand(2, 3),), noise="input", dynamic_axes={"mean": {0: "batch"}})
+    named = {i.name: i.shape for i in torchferry.InferenceSession(str(result.path)).get_inputs()}
+    assert named == {"mean": ["batch", 3], "normal_noise_0": ["batch", 3]}

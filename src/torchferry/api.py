@@ -87,7 +87,7 @@ def export(
     if precision is not None:
         raise UsageError('precision goes with a task: export(model, f="OUT/", task="text-generation", precision=...)')
     if noise is not None:
-        model, args, kwargs, examples = _with_noise(noise, model, args, kwargs, examples, dynamic_shapes or dynamic_axes)
+        model, args, kwargs, examples = _with_noise(noise, model, args, kwargs, examples)
     job = Job(
         model=model,
         args=args,
@@ -227,13 +227,11 @@ def _hand_over(history: History, destination: Path | None) -> Result:
 
 
 def _with_noise(
-    noise: str, model: Any, args: Any, kwargs: Mapping[str, Any] | None, examples: Sequence[Any] | None, named: Any
+    noise: str, model: Any, args: Any, kwargs: Mapping[str, Any] | None, examples: Sequence[Any] | None
 ) -> tuple[Any, Any, dict[str, Any], list[Any]]:
     """Return the call, and the further examples, with the model's draws as inputs of their own."""
     if noise != "input":
         raise UsageError(f'noise is "input", or left out; not {noise!r}')
-    if named:
-        raise UsageError('with noise="input" the axes that move are found by trying; leave out dynamic_shapes, give examples')
     from torchferry.noise import as_inputs, drawn
 
     args = args if isinstance(args, tuple) else (args,)

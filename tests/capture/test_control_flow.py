@@ -30,6 +30,18 @@ class Same(nn.Module):
         return torch.cond(x.sum() > 0, lambda x: x.clone(), lambda x: x * 2, (x,))
 
 
+class BranchInLoop(nn.Module):
+    """A branch inside a loop hands on what the loop's body made before it, and nothing else looks at that."""
+
+    def forward(self, x):
+        def step(t, y):
+            z = torch.tanh(y)
+            t, y = torch.cond(y.sum() < 3, lambda t, y: (t + 0.3, z.clone()), lambda t, y: (t + 0.2, y.clone()), (t, y))
+            return t.clone(), y.clone()
+
+        return torch._higher_order_ops.while_loop(lambda t, y: t < 1.0, step, (torch.tensor(0.0), x.clone()))[1]
+
+
 class Mapped(nn.Module):
     def forward(self, x):
         return map_rows(lambda row: row.cumsum(0) + 1, x)
@@ -50,7 +62,7 @@ class Scored(nn.Module):
         return flex_attention(x, x, x, score_mod=lambda score, b, h, i, j: score - (i - j).abs())
 
 
-@pytest.mark.parametrize("model", [Twice(), Same(), Mapped()], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("model", [Twice(), Same(), Mapped(), BranchInLoop()], ids=lambda m: type(m).__name__)
 def test_loops_and_branches_of_torch_are_converted(model: nn.Module) -> None:
     assert torchferry.export(model, (torch.rand(3, 4),)).ok
 

@@ -18,6 +18,7 @@ from torch.distributions import Distribution
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 import torchferry
+from torchferry import eager
 from torchferry.capture import patches
 from torchferry.capture.rewrites import given
 
@@ -36,7 +37,8 @@ class Fingerprint:
         self.tensor = sorted(vars(torch.Tensor))
         self.code = [id(c.forward.__code__) for c in (Fine, Failing, Branching, Stuck)]
         modes = tuple(map(id, torch.overrides._get_current_function_mode_stack()))
-        self.flags = (Distribution._validate_args, torch.is_grad_enabled(), modes, len(given._playing))
+        casting = torch.is_autocast_enabled("cpu")
+        self.flags = (Distribution._validate_args, torch.is_grad_enabled(), casting, modes, len(given._playing))
 
     def __eq__(self, later: object) -> bool:
         assert isinstance(later, Fingerprint)
@@ -138,3 +140,13 @@ def test_every_patch_lets_plain_numbers_through() -> None:
         assert isinstance(3, int)
         assert max([3, 5]) == 5
         assert torch.tensor([1, 2]).tolist() == [1, 2]
+
+
+def test_an_error_inside_an_autocast_block_leaves_autocast_as_it_was() -> None:
+    def fail() -> None:
+        torch.set_autocast_enabled("cpu", True)  # as torch's captured blocks do, without a way out
+        raise RuntimeError("inside")
+
+    with pytest.raises(RuntimeError, match="inside"), eager.balanced():
+        fail()
+    assert not torch.is_autocast_enabled("cpu")

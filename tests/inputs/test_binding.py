@@ -13,7 +13,8 @@ import torch
 from torchferry import eager
 from torchferry.errors import UsageError
 from torchferry.inputs import bind
-from torchferry.records import Bound, Case, Job, Step
+from torchferry.inputs.discover import table
+from torchferry.records import Bound, Case, Dim, Job, Step
 
 
 class Net(torch.nn.Module):
@@ -168,7 +169,6 @@ def test_numpy_arrays_are_taken_with_a_note() -> None:
 def test_numbers_are_fixed_and_said_so() -> None:
     answer = step(Job(NET.encode, (X,), {"scale": 2.0}))
     assert answer.value.signature.fixed == {"scale": "2.0"}
-    assert "scale=2.0 is fixed in the file" in answer.notes
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_numbers_are_fixed_and_said_so() -> None:
         (Job(NET, (X, X)), "too many positional arguments"),
         (Job(NET, (), {"xs": X}), "no parameter `xs` (did you mean `x`?)"),
         (Job(Net, (X,)), "`Net` is a class"),
-        (Job({}, (X,)), "cannot be called"),
+        (Job({}, (X,)), "weights alone are not a model: build it"),
         (Job("weights.pt", (X,)), "cannot take `weights.pt`"),
         (Job(NET, (X,), input_names=("a", "b")), "input_names has 2 names"),
         (Job(NET, (X,), output_names=("a", "b")), "output_names has 2 names"),
@@ -224,3 +224,26 @@ def test_the_model_and_the_generators_are_left_as_they_were() -> None:
     assert model.history == []
     assert model.training
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_size_in_what_the_model_said_stays_as_it_was_said() -> None:
+    dim = Dim("length", 1, 32, why="tensor a (128) is too long")
+    (line,) = table(("ids",), (("length",),), (dim,), (("",),))
+    assert line == "ids[0] = length (1..32: tensor a (128) is too long)"
+
+
+def test_a_scripted_models_reason_is_what_went_wrong_and_not_where() -> None:
+    scripted = torch.jit.script(torch.nn.Sequential(torch.nn.Linear(10, 4)))
+    spec = step(Job(scripted, (torch.ones(2, 10),))).value.signature.inputs[0]
+    assert "shapes cannot be multiplied" in spec.why[1]
+
+
+@pytest.mark.parametrize("answer", [None, "yes", {"label": "yes"}])
+def test_a_model_that_returns_no_tensor_is_told_before_anything_else(answer: Any) -> None:
+    class Silent(torch.nn.Module):
+        def forward(self, x):
+            return answer if x.sum() > 0 else None
+
+    told = step(Job(Silent(), (X,)))
+    assert told.value is None
+    assert [f.kind for f in told.findings] == ["no-tensor-output"]

@@ -76,7 +76,7 @@ def test_a_number_that_differs_between_examples_is_an_input(model: Callable[...,
 
 def test_a_number_that_stays_the_same_is_fixed_and_another_one_refused() -> None:
     result = torchferry.export(scaled, (X, 3), examples=[(X, 3)])
-    assert "n=3 is fixed in the file" in str(result)
+    assert "n = 3 is fixed in the file" in str(result)
     with pytest.raises(torchferry.FeedError, match="`n=3` is fixed in the file; got 4"):
         result.feeds((X, 4))
 

@@ -11,7 +11,7 @@ from torchferry import eager
 from torchferry.capture import beyond, guards, piecewise, prepare, strategies, survey, unchanged, where
 from torchferry.capture.attempt import Outcome, attempt, once
 from torchferry.capture.rewrites import sites_of
-from torchferry.capture.rewrites.explore import Explored, Failed, explore, stop
+from torchferry.capture.rewrites.explore import Capture, Explored, Failed, explore, stop
 from torchferry.capture.rewrites.sites import Site, applied, candidates
 from torchferry.capture.rewrites.source import CannotRewrite
 from torchferry.records import Bound, Captured, Case, Fault, Finding, Location, Step
@@ -36,8 +36,10 @@ def _captured(case: Case, bound: Bound) -> Step:
     module = eager.fresh(bound.module)
     rewrites = tuple(sites_of(case.job.edits_for("capture")))
     first, *others = strategies.ordered()
-    if unchanged.changed(bound, rewrites):
-        return Step("capture", fault=Fault.of(CannotRewrite("without the condition, something else comes out")))
+    try:
+        unchanged.check(bound, rewrites)
+    except CannotRewrite as error:
+        return Step("capture", fault=Fault.of(error))
     with applied(module, rewrites):
         pieces = _in_pieces(case, bound)
         outcome = attempt(module, bound.args, bound.dynamic_shapes, (pieces or first,))
@@ -99,15 +101,18 @@ def _explored(failed: Failed, bound: Bound) -> Explored | None:
     module = eager.fresh(bound.module)
 
     def run() -> Any:
-        program = once(strategy, eager.fresh(bound.module), bound.args, bound.dynamic_shapes)
+        program = prepare.revise(once(strategy, eager.fresh(bound.module), bound.args, bound.dynamic_shapes), ())
         # a rewrite that torch can capture but not take apart is of no use to the next stage
         with free_sizes():
             return program.run_decompositions({})
 
+    def check(chosen: list[Site]) -> None:
+        unchanged.check(bound, chosen)
+
     def place(fault: Fault) -> Location | None:
         return where.locate(fault, module, bound)
 
-    return explore(module, run, place, failed)
+    return explore(module, Capture(run, check), place, failed)
 
 
 def _stopped(outcome: Outcome, failed: Failed, bound: Bound, rewrites: tuple[Site, ...], explored: Explored | None) -> Step:

@@ -18,16 +18,22 @@ def of_module(bound: Bound) -> Iterator[Finding]:
     yield from prepare.survey(bound.module, bound.args)
     for path, part in bound.module.named_modules():
         name = path.removeprefix(bound.prefix) or path
-        if part.training and isinstance(part, _ACTS_IN_TRAINING):
+        if _is_training(part):
             yield Finding("training", Location(module_path=name), {"path": name, "type": type(part).__name__})
 
 
 def of_program(program: Any, bound: Bound) -> Iterator[Finding]:
     """Yield what a program does that its model may not mean: dropout that is on."""
-    training = any(m.training for m in bound.module.modules() if isinstance(m, _ACTS_IN_TRAINING))
+    training = any(_is_training(m) for m in bound.module.modules())
     for node in program.graph.nodes:
         if node.op == "call_function" and _is_dropout(node) and not training:
             yield Finding("dropout-on", source_map.of_node(node), {"operator": str(node.target)})
+
+
+def _is_training(part: torch.nn.Module) -> bool:
+    """Whether a part is in training mode and acts otherwise in it: by what it is, or by a dropout of its own."""
+    drops = isinstance(part, torch.nn.RNNBase | torch.nn.MultiheadAttention) and part.dropout > 0
+    return part.training and (drops or isinstance(part, _ACTS_IN_TRAINING))
 
 
 def _is_dropout(node: Any) -> bool:

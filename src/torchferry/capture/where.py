@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from torchferry.capture import guards, source_map, strategies
+from torchferry.capture.rewrites import kept_attributes
 from torchferry.guards import symbols
 from torchferry.records import Bound, Fault, Location
 
@@ -26,6 +27,7 @@ _VALUES = (
     "data dependent",
     "DataDependentOutputException",
     "GuardOnDataDependentSymNode",
+    "are valid indices (got SymInt)",  # in the body of a loop that the user wrote as torch's own
 )
 
 
@@ -55,7 +57,7 @@ def locate(fault: Fault, module: Any, bound: Bound) -> Location | None:
         place = _pinning_line(module, bound, pinned_dims(fault, bound))
         if place is not None:
             return place
-    return source_map.locate(fault)
+    return kept_attributes.stopped_at(fault, module) or source_map.locate(fault)
 
 
 def _pinning_line(module: Any, bound: Bound, dims: list[str]) -> Location | None:

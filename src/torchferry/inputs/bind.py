@@ -19,7 +19,7 @@ from torchferry.inputs.discover import Found, discover, nothing_moves, within
 from torchferry.inputs.feeds import Feeder, dtype_name
 from torchferry.inputs.flat import is_output
 from torchferry.inputs.narrowed import CannotNarrow, narrowed
-from torchferry.inputs.notices import failed_example, fixed_words, notices
+from torchferry.inputs.notices import failed_example, nothing_to_give, notices
 from torchferry.inputs.prepare import Prepared, prepare
 from torchferry.inputs.probe import Observed, Prober, observe
 from torchferry.inputs.roles import Part, pointing
@@ -49,6 +49,8 @@ def bind(case: Case) -> Step:
     called = _called(job, find(job.model))
     if isinstance(called, Step):
         return called
+    if (nothing := nothing_to_give(called.callee, called.observed)) is not None:
+        return Step("inputs", fault=Fault("NoOutput", "the model returns no tensor"), findings=(*called.findings, nothing))
     asked = _asked(job, called)
     outputs = _output_names(job, called, asked)
     if job.onnx is not None:
@@ -76,7 +78,7 @@ def bind(case: Case) -> Step:
         return _unfit((*noticed, *findings, *misfits))
     others = tuple(feeder.tensors(args, kwargs) for args, kwargs in job.examples)
     bound = _bound(prepared, found, feeder, parts=parts, outputs=outputs, others=others)
-    return Step("inputs", bound, findings=(*noticed, *findings), notes=(*found.notes, *fixed_words(prepared)))
+    return Step("inputs", bound, findings=(*noticed, *findings), notes=found.notes)
 
 
 def _unfit(findings: tuple[Finding, ...]) -> Step:

@@ -20,6 +20,7 @@ MOST_CANDIDATES = 4
 # weights times numbers fed, which bound the work of a call by its sizes alone: a busy machine must not change what is found
 MOST_WORK = 2 * 10**10  # in a call one past the end of a table: some seconds
 LITTLE_WORK = 10**9  # and at a size that nothing in the model suggests
+SHOWN = "as the examples show; no other call with such sizes can be made up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def spans(prober: Prober, ties: Ties, empty: Collection[str] = ()) -> dict[str, 
     found = {}
     for root, low in lows.items():
         if root in ties.shown:
-            found[root] = Span(*ties.shown[root], "as the examples show; no other call with such sizes can be made up")
+            found[root] = Span(*ties.shown[root], SHOWN)
         elif root in ties.ends:
             found[root] = Span(low, ties.ends[root], "the model takes no more than the example has")
         else:

@@ -104,7 +104,10 @@ def _split(model: Any) -> tuple[Any, torch.nn.Module | None, str]:
     if isinstance(model, type):
         raise UsageError(f"`{model.__name__}` is a class, not a model: pass an instance, such as `{model.__name__}(...)`")
     if isinstance(model, torch.Tensor | Mapping):
-        raise UsageError(f"the model is a {type(model).__name__}, which cannot be called; weights alone are not a model")
+        raise UsageError(
+            f"the model is a {type(model).__name__}, and weights alone are not a model: build it, load them into it with "
+            "`model.load_state_dict(...)`, and pass the model"
+        )
     if not callable(model):
         raise UsageError(f"the model is a {type(model).__name__}, which cannot be called")
     return model, None, ""

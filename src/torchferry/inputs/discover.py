@@ -19,7 +19,7 @@ from torchferry.inputs.hints import symbolic_sizes
 from torchferry.inputs.moving import Search, Unit
 from torchferry.inputs.probe import Axis, Prober, Shapes, moved
 from torchferry.inputs.reasons import why_fixed
-from torchferry.inputs.shown import add_moves
+from torchferry.inputs.shown import add_moves, let_go, widened
 from torchferry.inputs.ties import Ties
 from torchferry.records import Dim, Finding, Location, Size
 
@@ -82,13 +82,16 @@ def discover(
             _same_name_same_size(ties, asked, names, example)
             _one_name_each(ties, asked, names)
             _only_asked(ties, {**asked, **dict.fromkeys(must, Ask())}, example)
-    if must - ties.sizes.keys():
-        add_moves(ties, must, [example, *calls()])
     wanted = {axis: ask.name for axis, ask in (asked or {}).items() if ask.name}
+    shown = [example, *calls()] if must else []
+    let_go(ties, shown, wanted)
+    if must - ties.sizes.keys():
+        add_moves(ties, must, shown)
     ranks = [len(s) for s in example]
     called = name_roots(ties, names, prober.parts, ranks, wanted)
     zero = {ties.sizes.get(axis) for axis in empty if isinstance(axis, tuple)} | {r for r in ties.roots if called[r] in empty}
     far = spans(prober, ties, {root for root in ties.roots if root in zero or _is_past(ties, root, prober)})
+    far = {root: widened(span, root, ties, shown) for root, span in far.items()}
     dims = tuple(_dim(root, called[root], far[root], ties, asked=asked or {}, must=must) for root in ties.roots)
     shapes = tuple(tuple(_renamed(ties.sizes.get((i, a), n), called) for a, n in enumerate(s)) for i, s in enumerate(ties.base))
     why = tuple(
@@ -118,7 +121,7 @@ def table(
                 places.setdefault(size, []).append(f"{name}[{axis}]")
             else:
                 lines.append(f"{name}[{axis}] = {size}" + (f" ({reason})" if reason else ""))
-    spans = {d.name: str(d).split(" = ", 1)[1].replace(" (", ": ").removesuffix(")") for d in dims}
+    spans = {d.name: str(d).split(" = ", 1)[1].replace(" (", ": ", 1).removesuffix(")") for d in dims}
     moving = []
     for size, axes in places.items():
         listed = axes if len(axes) <= 6 else [*axes[:3], f"... {len(axes) - 4} more ...", axes[-1]]

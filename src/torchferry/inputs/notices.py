@@ -35,9 +35,14 @@ def notices(callee: Callee, prepared: Prepared, observed: Observed) -> Iterator[
             )
 
 
-def fixed_words(prepared: Prepared) -> Iterator[str]:
-    """Yield a line for each argument that is fixed in the file."""
-    yield from (f"{name}={value} is fixed in the file" for name, value in prepared.fixed.items())
+def nothing_to_give(callee: Callee, observed: Observed) -> Finding | None:
+    """Return that a model answers with nothing that a file can give, or None if it does give something."""
+    if any(is_output(leaf) for _, leaf in observed.outputs):
+        return None
+    leaf = next((leaf for _, leaf in observed.outputs), None)
+    file, line, code = first_use(callee, "return")
+    facts = {"type": type(leaf).__name__, "value": shown(leaf), "code": code}
+    return Finding("no-tensor-output", Location(file, line), facts)
 
 
 def failed_example(callee: Callee, prepared: Prepared) -> Finding:

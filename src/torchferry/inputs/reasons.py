@@ -34,5 +34,6 @@ def why_fixed(refusal: Refusal | None, size: int) -> str:
         return f"{refusal.module_path} wants {size}"
     if refusal.rows is not None and "index" in refusal.text:
         return f"{refusal.module_path} has {refusal.rows} rows"
-    first = refusal.text.splitlines()[0] if refusal.text else ""
+    lines = [line for line in refusal.text.splitlines() if line.strip()] or [""]
+    first = lines[-1 if "TorchScript interpreter" in lines[0] else 0]  # which tells where it was before what it was
     return first if len(first) <= MOST else first[: MOST - 3].rstrip() + "..."

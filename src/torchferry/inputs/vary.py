@@ -195,7 +195,9 @@ def _ties(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch
 
 
 def _grid(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
-    return torch.randint(-20, 21, tensor.shape, generator=generator).to(torch.float64) * 0.1
+    """Return tenths, whose multiples are not exact, and eighths, of which some are halves of what is rounded."""
+    steps = torch.tensor([0.1, 0.125], dtype=torch.float64)[torch.randint(0, 2, tensor.shape, generator=generator)]
+    return torch.randint(-20, 21, tensor.shape, generator=generator) * steps
 
 
 def _duplicates(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
@@ -251,6 +253,12 @@ def _inverted(fill: Fill) -> Fill:
         return ~valid if mostly_off else valid
 
     return wrapped
+
+
+def _padded_ids(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+    """Return ids of which each row ends in zeros: what most tokenizers pad with, and models make their masks of."""
+    valid = _valid(tensor, lambda rows, width: torch.randint(1, width + 1, (rows,), generator=generator), first_whole=False)
+    return torch.where(valid != 0, tensor, 0)
 
 
 def _one_valid(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
@@ -314,6 +322,7 @@ VALUES: Mapping[str, tuple[frozenset[Role], Fill]] = {
     "big": (frozenset({"int"}), _big),
     "big-ids": (frozenset({"ids"}), _big),  # refused by an embedding, but ids may be hashed
     "negative-ids": (frozenset({"ids"}), _negated),
+    "padded-ids": (frozenset({"ids"}), _padded_ids),
     # masks
     "all-ones": (MASKS, _inverted(_whole)),
     "right-padded": (MASKS, _inverted(_padding(left=False))),

@@ -48,6 +48,16 @@ def _aliases(body: fx.GraphModule) -> Iterator[tuple[fx.Node, int]]:
     seen: set[fx.Node] = {n for n in body.graph.nodes if n.op == "placeholder"}
     for index, result in enumerate(results if isinstance(results, list | tuple) else ()):
         if isinstance(result, fx.Node) and isinstance(result.meta.get("val"), torch.Tensor):
-            if result in seen:
+            base = _base(result)
+            if base in seen:
                 yield output, index
-            seen.add(result)
+            seen.add(base)
+
+
+def _base(node: fx.Node) -> fx.Node:
+    """Return the node whose memory a tensor may have, through views and changes of dtype that change nothing."""
+    while isinstance(node.target, torch._ops.OpOverload) and isinstance(node.args[0] if node.args else None, fx.Node):
+        if not any(given.alias_info for given in node.target._schema.returns):
+            break
+        node = node.args[0]  # type: ignore[assignment]
+    return node

@@ -85,10 +85,5 @@ def always_returns(block: list[ast.stmt]) -> bool:
 
 def contains(nodes: list[ast.stmt], *kinds: type[ast.AST]) -> bool:
     """Say whether code has a node of these kinds, outside functions defined in it."""
-    for node in nodes:
-        if isinstance(node, kinds):
-            return True
-        inner = [c for c in ast.iter_child_nodes(node) if not isinstance(c, ast.FunctionDef | ast.Lambda)]
-        if contains(inner, *kinds):  # type: ignore[arg-type]
-            return True
-    return False
+    outside = [n for n in nodes if not isinstance(n, ast.FunctionDef | ast.Lambda)]
+    return any(isinstance(n, kinds) or contains(list(ast.iter_child_nodes(n)), *kinds) for n in outside)  # type: ignore[arg-type]

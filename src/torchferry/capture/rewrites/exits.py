@@ -66,13 +66,16 @@ def _leave(function: FunctionNode, place: Place, loop: ast.For, before: set[str]
     returns = isinstance(statement.body[-1], ast.Return)
     lists = [] if returns else [pair[0] for s in loop.body if (pair := appended(s)) is not None]
     before = before | {_length(n) for n in lists}
-    first = masked(_counted(place.block[: place.index]), stop, before)
-    middle = []
-    if returns:
+    before_it, after_it = _counted(place.block[: place.index]), _counted(place.rest)
+    if returns:  # what later rounds do is not looked at: the result is known by then
         value = ast.unparse(statement.body[-1].value or ast.Constant(None))  # type: ignore[attr-defined]
         pick = chosen(stop, result, value, several=True)
-        middle = [*statement.body[:-1], _line(f"{result} = {value} if {result} is None else {pick}")]
+        changed = [n for n in names.stored(statement.body[:-1]) if n in before | set(names.stored(place.block[: place.index]))]
+        middle = [_line(f"{n}_before = {n}") for n in changed]
+        middle += [*statement.body[:-1], _line(f"{result} = {value} if {result} is None else {pick}")]
+        middle += [_line(f"{n} = {n}_before") for n in changed]  # of use to the result alone
     else:
+        before_it, after_it = (masked(statements, stop, before) for statements in (before_it, after_it))
         flag = f"leave_{statement.lineno}"
         assigns = names.functional(statement.body[:-1])
         kept = names.stored(assigns)
@@ -81,8 +84,7 @@ def _leave(function: FunctionNode, place: Place, loop: ast.For, before: set[str]
             *[_line(f"{n}_before = {n}") for n in kept],
         ]
         middle += [*assigns, *[_line(f"{n} = torch.where({flag}, {n}, {n}_before)") for n in kept]] if kept else []
-    rest = masked(_counted(place.rest), stop, before)
-    loop.body = [*first, *middle, _line(f"{stop} = torch.logical_or({stop}, {test})"), *rest]
+    loop.body = [*before_it, *middle, _line(f"{stop} = torch.logical_or({stop}, {test})"), *after_it]
     _around_loop(function, loop, stop, result if returns else None, lists)
 
 

@@ -38,8 +38,16 @@ class Explored:
     cleared: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """A capture of a module, and what raises CannotRewrite where rewrites of it are known to change what it computes."""
+
+    run: Callable[[], Any]
+    check: Callable[[list[sites.Site]], None]
+
+
 def explore(
-    module: Any, capture: Callable[[], Any], where: Callable[[Fault], Location | None], first: Failed, seconds: float = 60.0
+    module: Any, capture: Capture, where: Callable[[Fault], Location | None], first: Failed, seconds: float = 60.0
 ) -> Explored:
     """Return what stops the capture of a module, line by line, after what stopped it first, and the rewrites that clear it."""
     stops: dict[tuple[str, int], _Stop] = {}
@@ -55,14 +63,13 @@ def explore(
     return Explored(findings, chosen, cleared)
 
 
-def _try(
-    module: Any, chosen: list[sites.Site], capture: Callable[[], Any], where: Callable[[Fault], Location | None]
-) -> Failed | None:
+def _try(module: Any, chosen: list[sites.Site], capture: Capture, where: Callable[[Fault], Location | None]) -> Failed | None:
     """Return what stopped a capture under these rewrites, and where; None when nothing did."""
     try:
+        capture.check(chosen)
         with sites.applied(module, chosen):
             try:
-                capture()
+                capture.run()
             except Exception as error:  # torch may raise anything; what stops this try decides on the next
                 return Fault.of(error), where(Fault.of(error))
     except CannotRewrite as error:

@@ -7,9 +7,9 @@ import copy
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from torchferry.capture.rewrites import names, slices
+from torchferry.capture.rewrites import index_numbers, names, picked_items, slices
 from torchferry.capture.rewrites.blocks import Place, around, contains, find
-from torchferry.capture.rewrites.source import OWN, TREE, CannotRewrite, FunctionNode, named, own
+from torchferry.capture.rewrites.source import OWN, TREE, CannotRewrite, FunctionNode, named, own, place_at
 from torchferry.capture.rewrites.stacked_lists import StackedLists, appended
 from torchferry.capture.rewrites.step_index import StepIndex
 from torchferry.capture.rewrites.windows import Windows
@@ -26,6 +26,10 @@ def rewrite(function: FunctionNode, line: int, begin: Begin = "as-is") -> None:
     place = _as_statement(function, line)
     loop = place.statement
     assert isinstance(loop, ast.For)
+    scope, before = names.known_at(function, place.around, loop.lineno)
+    after = names.live_after(scope, place.block, place.index, place.loop is not None)
+    picked_items.rewrite(loop, before, after)
+    loop.body = index_numbers.left_tensors(loop.body)
     steps = _steps(loop)
     lists = _lists(loop, function)
     body = names.functional([*steps.unpack, *(s for s in loop.body if not appended(s))])
@@ -35,8 +39,6 @@ def rewrite(function: FunctionNode, line: int, begin: Begin = "as-is") -> None:
     body = [windows.visit(s) for s in body]
     for number in (steps.index, *steps.read):
         body = [StepIndex(number).visit(s) for s in body]
-    scope, before = names.known_at(function, place.around, loop.lineno)
-    after = names.live_after(scope, place.block, place.index, place.loop is not None)
     inside = [n for n in names.stored(body) if n != steps.index]
     carried = [n for n in inside if n in before and (n in after or n in names.loaded(body))]
     last = [n for n in inside if n not in before and n in after]
@@ -49,6 +51,25 @@ def rewrite(function: FunctionNode, line: int, begin: Begin = "as-is") -> None:
     apart = names.apart(scope, loop.lineno, names.loaded([*body, *items.values()]) - set(carried))
     first = [*apart, *_statements(f"{length} = {_extent(loop)}")] if length else apart
     place.replace([*first, *_emit(loop.lineno, steps, body, carried, last, items, held, begin), *rest], drop_rest=True)
+
+
+def has_inner(loop: ast.stmt) -> bool:
+    """Say whether a loop holds one that counts as far as a name or a size says, which may move as well."""
+    return isinstance(loop, ast.For) and bool(_inner(loop))
+
+
+def rewrite_nested(function: FunctionNode, line: int) -> None:
+    """Rewrite the `for` on a line and those inside of it, the innermost first."""
+    loop = find(function, line, has_inner).statement
+    assert isinstance(loop, ast.For)
+    for at in (*reversed(_inner(loop)), line):
+        rewrite(function, at)
+        place_at(function, at)
+
+
+def _inner(loop: ast.For) -> list[int]:
+    loops = [n for n in ast.walk(loop) if isinstance(n, ast.For) and n is not loop and _called(n.iter, "range")]
+    return sorted(n.lineno for n in loops if names.loaded([n.iter]) - {"range", "self", "len"})
 
 
 def _stride(loop: ast.For) -> str:
@@ -233,7 +254,8 @@ def _emit(
         code = _after_first(line, steps, carry, results)
     else:
         code = _from_start(line, steps, carry, f"({kept},)", results, grown=begin == "grown")
-    code += [f"{n} = {n}[-1]" for n in last]
+    # of no rounds there is no last value, and none is looked at; but the file must not stumble over it
+    code += [f"{n} = torch.cat([{n}.new_zeros(1, *{n}.shape[1:]), {n}])[-1]" for n in last]
     return [*start, step, *ast.parse("\n".join(code)).body]
 
 

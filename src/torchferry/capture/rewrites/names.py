@@ -107,6 +107,15 @@ def _is_view(value: ast.expr, several: bool) -> bool:
     return isinstance(value, ast.Subscript) or (several and isinstance(value, ast.Call))
 
 
+def following(first: set[str], body: Iterable[ast.stmt]) -> set[str]:
+    """Return names, and those that code sets from them."""
+    found = set(first)
+    for statement in body:
+        if isinstance(statement, ast.Assign) and found & loaded([statement.value]):
+            found |= {t.id for t in statement.targets if isinstance(t, ast.Name)}
+    return found
+
+
 def held_together(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the names that may stand for several tensors, by how they are set and used: `s = (h, c)`, `h, c = s`, `s["h"]`."""
     names: set[str] = set()
@@ -165,9 +174,11 @@ def functional(body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def _spoiled(body: list[ast.stmt]) -> Iterable[str]:
-    for node in _walk(body):
-        if (base := written(node)) is not None:
-            yield base
+    """Yield the names of tensors that code writes into and was given, rather than made itself before."""
+    made: set[str] = set()
+    for statement in body:
+        yield from (base for node in _walk([statement]) if (base := written(node)) is not None and base not in made)
+        made |= {t.id for t in getattr(statement, "targets", ()) if isinstance(t, ast.Name)}
 
 
 def _assign(name: str, code: str) -> ast.stmt:

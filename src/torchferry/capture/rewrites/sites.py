@@ -17,7 +17,9 @@ from torchferry.capture.rewrites import (
     functions,
     given,
     identities,
+    index_numbers,
     item_loops,
+    kept_attributes,
     lookup,
     names,
     number_lists,
@@ -69,8 +71,11 @@ REWRITES: dict[tuple[str, str], Callable[[FunctionNode, int], None]] = {
     ("for", "scan"): for_loops.rewrite,
     ("for", "scan-from-first"): lambda f, line: for_loops.rewrite(f, line, "grown"),
     ("for", "scan-after-first"): lambda f, line: for_loops.rewrite(f, line, "after-first"),
+    ("for", "scans"): for_loops.rewrite_nested,
     ("list", "full"): repeated_lists.rewrite,
     ("number", "tensor"): number_lists.rewrite,
+    ("store", "drop"): kept_attributes.rewrite,
+    ("index", "tensor"): index_numbers.rewrite,
     ("lookup", "all"): lookup.rewrite,
     ("stop", "given"): given.rewrite,
 }
@@ -143,6 +148,8 @@ def _ways(function: FunctionNode, place: Place) -> Iterator[tuple[str, str]]:
             yield "for", "items"
         if while_loops.is_counted(statement) and conditions.from_value(statement.iter, function):
             yield "for", "while_loop"
+        if for_loops.has_inner(statement):
+            yield "for", "scans"
         yield from _SCANS
     kinds = {type(n) for n in ast.walk(statement)} if not hasattr(statement, "body") else set()
     if ast.IfExp in kinds and extremes.suits(statement):
@@ -163,6 +170,10 @@ def _ways(function: FunctionNode, place: Place) -> Iterator[tuple[str, str]]:
         yield from _SCANS if isinstance(place.loop, ast.For) else (("while", "while_loop"),)
     if kinds and lookup.suits(statement):
         yield "lookup", "all"
+    if kinds and index_numbers.suits(function, statement.lineno):
+        yield "index", "tensor"
+    if kept_attributes.suits(statement):
+        yield "store", "drop"
 
 
 def _is_exit(statement: ast.If) -> bool:

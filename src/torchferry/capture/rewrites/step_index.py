@@ -62,7 +62,7 @@ class StepIndex(ast.NodeTransformer):
         hits = [i for i, p in enumerate(parts) if self._uses(p) and self._number(p)[0] is not None]
         slices = [(i, p) for i, p in enumerate(parts) if isinstance(p, ast.Slice) and p.step is None and i not in hits]
         if len(hits) != 1 or len(slices) != len(parts) - 1:
-            return node
+            return ast.copy_location(_put(target.value.id, parts, node.value), node) if hits and _stand_together(parts) else node
         name, axis, (number, keeps) = target.value.id, hits[0], self._number(parts[hits[0]])
         place = f"torch.as_tensor({number}).reshape(1)"
         like = f"{name}.narrow({axis}, 0, 1)"
@@ -79,6 +79,13 @@ class StepIndex(ast.NodeTransformer):
             value = f"torch.where({within}, {value}, {name}.index_select({axis}, {place}))"
         return ast.copy_location(ast.parse(f"{name} = {name}.index_copy({axis}, {place}, {value})").body[0], node)
 
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        """`out[t] += value` as `out[t] = out[t] + value`."""
+        if not isinstance(node.target, ast.Subscript) or not self._uses(node.target.slice):
+            return self.generic_visit(node)
+        read = ast.Subscript(node.target.value, node.target.slice, ast.Load())
+        return self.visit_Assign(ast.copy_location(ast.Assign([node.target], ast.BinOp(read, node.op, node.value)), node))
+
     def _uses(self, part: ast.expr) -> bool:
         return any(isinstance(n, ast.Name) and n.id == self.index for n in ast.walk(part))
 
@@ -90,6 +97,20 @@ class StepIndex(ast.NodeTransformer):
         if bounded and ast.unparse(part.upper) == f"{ast.unparse(part.lower)} + 1":  # type: ignore[arg-type]
             return ast.unparse(part.lower), True  # type: ignore[arg-type]
         return None, False
+
+
+def _stand_together(parts: list[ast.expr]) -> bool:
+    """Say whether an index is of numbers, or tensors of them, side by side, and of whole axes before and after them."""
+    whole = [ast.unparse(p) == ":" for p in parts]
+    first, last = whole.index(False), len(whole) - 1 - whole[::-1].index(False)
+    return not any(whole[first:last]) and not any(isinstance(p, ast.Slice | ast.Constant) for p in parts[first : last + 1])
+
+
+def _put(name: str, parts: list[ast.expr], value: ast.expr) -> ast.stmt:
+    """Return `table[:, i, j] = value`, in which several numbers are tensors, as an index_put into a new `table`."""
+    index = ", ".join("None" if ast.unparse(p) == ":" else f"torch.as_tensor({ast.unparse(p)})" for p in parts)
+    given = f"torch.as_tensor({ast.unparse(value)}).to({name}.dtype)"
+    return ast.parse(f"{name} = torch.ops.aten.index_put.default({name}, [{index}], {given})").body[0]
 
 
 def _is_looked_up(part: ast.expr) -> bool:

@@ -31,7 +31,7 @@ class Windows(ast.NodeTransformer):
     """Code in which such slices are picked with index_select, and written with index_copy."""
 
     def __init__(self, step: str, body: Iterable[ast.stmt]) -> None:
-        self.moving = _following(step, body)
+        self.moving = names.following({step}, body)
         self.widths: set[str] = set()  # of the slices met that begin at the step itself
         self.step = step
 
@@ -82,15 +82,6 @@ class Windows(ast.NodeTransformer):
 
     def _moves(self, part: ast.Slice) -> bool:
         return bool(self.moving & names.loaded([part]))
-
-
-def _following(step: str, body: Iterable[ast.stmt]) -> set[str]:
-    """Return the step's name, and the names that are set from it."""
-    found = {step}
-    for statement in body:
-        if isinstance(statement, ast.Assign) and found & names.loaded([statement.value]):
-            found |= {t.id for t in statement.targets if isinstance(t, ast.Name)}
-    return found
 
 
 def _width(part: ast.Slice) -> str | None:

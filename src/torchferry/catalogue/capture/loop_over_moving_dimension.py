@@ -28,9 +28,13 @@ class LoopOverMovingDimension(Rule):
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         for finding in clues.stops(case, "for"):
+            code = finding.facts["code"]
+            is_loop = "for" in code.replace("(", " ").replace("[", " ").split()
             yield Diagnosis(
                 self.code,
-                f"`{finding.facts['code']}` goes round as often as the example is long, and the file would be fixed to that",
+                f"`{code}` goes round as often as the example is long, and the file would be fixed to that"
+                if is_loop
+                else f"`{code}` reads the value of a tensor in every round of the loop around it",
                 "use `torch._higher_order_ops.scan`, or one operation on the whole tensor",
                 clues.place(finding),
                 ("a capture writes a Python loop out, round by round", finding.facts["text"]),

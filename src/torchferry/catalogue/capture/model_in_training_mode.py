@@ -31,7 +31,7 @@ class ModelInTrainingMode(Rule):
         yield Diagnosis(
             self.code,
             f"the model is in training mode: {', '.join(f'`{k}`' for k in kinds)} at `{first}`"
-            + (f" and {len(found) - 1} more places" if len(found) > 1 else "")
+            + (f" and {len(found) - 1} more place{'s' if len(found) > 2 else ''}" if len(found) > 1 else "")
             + " behaves otherwise than in eval mode",
             "call `model.eval()` before the export, unless training behaviour is what the file should have",
             Location(module_path=first),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue import capture_clues as clues
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job, Location
+from torchferry.records import Case, Diagnosis, Job, Location, Repair
 
 
 class NumberFromTensor(Rule):
@@ -19,12 +19,13 @@ class NumberFromTensor(Rule):
     ## Do instead
     Keep the value a tensor: `x[:, :n]` becomes a mask, `math.log(t.item())` becomes `t.log()`. Where a size must come from a
     value, say what is known about it right after taking it: `n = t.item(); torch._check(n >= 0); torch._check(n <= x.size(1))`.
+    A number that only says which element is meant, as in `x[i]`, is left a tensor without being asked: it picks the same one.
     """
 
     code, stage = "CAP006", "capture"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in clues.stops(case, "none"):
+        for finding in clues.stops(case, "none", "index"):
             if not clues.pinned(finding):
                 yield self._diagnosis(clues.place(finding), finding.facts["code"], finding.facts["text"])
 
@@ -36,6 +37,9 @@ class NumberFromTensor(Rule):
             location,
             (clues.WHY, text),
         )
+
+    def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
+        yield from clues.rewrites(case, found, f"the elements in line {found.location.line} picked by tensors")
 
 
 def bad() -> Job:

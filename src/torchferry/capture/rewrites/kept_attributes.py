@@ -1,0 +1,58 @@
+"""`self.calls += 1`, `self.attention = weights`: kept for whoever looks at the model later, left out of loops and branches."""
+
+from __future__ import annotations
+
+import ast
+import dis
+import re
+from typing import Any
+
+from torchferry.capture.rewrites import functions
+from torchferry.capture.rewrites.blocks import places
+from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
+from torchferry.records import Fault, Location
+
+_SAID = re.compile(r"Attribute '(\w+)' on an outer-scope object was changed")  # found at the end of a body, with no line
+
+
+def stopped_at(fault: Fault, module: Any) -> Location | None:
+    """Return the line that sets the attribute which torch found changed inside a loop or a branch; None if that is not it."""
+    said = next((m for link in fault.chain() if (m := _SAID.search(link.text))), None)
+    if said is None:
+        return None
+    for function in functions.reachable(module):
+        code = function.__code__
+        for step in dis.get_instructions(code):
+            if step.opname == "STORE_ATTR" and step.argval == said[1] and function.__name__ != "__init__":
+                return Location(file=code.co_filename, line=step.positions.lineno if step.positions else None)
+    return None
+
+
+def suits(statement: ast.stmt) -> bool:
+    """Say whether a statement sets an attribute, or adds to a list that is one."""
+    return bool(_attributes(statement))
+
+
+def rewrite(function: FunctionNode, line: int) -> None:
+    """Leave out what sets, anywhere in a function, the attributes that a line sets; whether they were read, a trial shows."""
+    wanted = {a for p in places(function.body) if p.statement.lineno == line for a in _attributes(p.statement)}
+    if not wanted:
+        raise CannotRewrite(f"line {line} sets no attribute")
+    for place in list(places(function.body)):
+        if set(_attributes(place.statement)) & wanted:
+            place.replace([ast.copy_location(_without(place.statement, wanted), place.statement)])
+
+
+def _attributes(statement: ast.stmt) -> list[str]:
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Attribute(attr=name), attr="append" | "extend"))):
+            return [name]
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return [t.attr for t in targets if isinstance(t, ast.Attribute)]
+
+
+def _without(statement: ast.stmt, wanted: set[str]) -> ast.stmt:
+    if not isinstance(statement, ast.Assign):
+        return ast.Pass()
+    statement.targets = [t for t in statement.targets if not (isinstance(t, ast.Attribute) and t.attr in wanted)]
+    return statement if statement.targets else ast.Expr(statement.value)
