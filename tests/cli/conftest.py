@@ -68,6 +68,7 @@ def raises(): raise RuntimeError("no weights here")
 def needs(weights): return Fine()
 def odd(): return Fine(), 1, 2, 3
 def nothing(): return None
+def weights(): return {"state_dict": Fine().state_dict()}
 instance = Fine()
 number = 3
 """

@@ -116,7 +116,39 @@ def test_remote_code_runs_only_when_trusted(here: Path) -> None:
 def test_pickled_weights_are_refused(here: Path) -> None:
     _tiny_gpt2(here / "gpt2")
     (here / "gpt2" / "model.safetensors").rename(here / "gpt2" / "pytorch_model.bin")
-    with pytest.raises(UsageError, match="pickle"):
+    with pytest.raises(UsageError, match=r"pickle[^$]*from transformers import GPT2LMHeadModel; .*save_pretrained"):
+        load("hf:gpt2")
+
+
+def test_weights_of_sixteen_bits_are_computed_in_float32_and_that_is_said(here: Path) -> None:
+    from transformers import GPT2LMHeadModel
+
+    _tiny_gpt2(here / "gpt2")
+    assert load("hf:gpt2").words == ""
+    GPT2LMHeadModel.from_pretrained(here / "gpt2", dtype=torch.bfloat16).save_pretrained(here / "gpt2")
+    loaded = load("hf:gpt2")
+    assert {p.dtype for p in loaded.model.parameters()} == {torch.float32}
+    assert loaded.words == "bfloat16 weights, computed in float32"
+
+
+def test_weights_that_the_checkpoint_lacks_are_not_drawn_at_random(here: Path) -> None:
+    _tiny_gpt2(here / "gpt2", n_layer=2)
+    with pytest.raises(UsageError, match=r"no weights for 12 of the tensors of GPT2LMHeadModel.*`transformer\.h\.1\."):
+        load("hf:gpt2")
+
+
+def test_damaged_weights_are_a_failure_to_load_and_not_ours(here: Path) -> None:
+    _tiny_gpt2(here / "gpt2")
+    whole = (here / "gpt2" / "model.safetensors").read_bytes()
+    (here / "gpt2" / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(LoadFailed, match="`hf:gpt2` could not be loaded: SafetensorError"):
+        load("hf:gpt2")
+
+
+def test_a_config_that_is_no_json_is_refused(here: Path) -> None:
+    (here / "gpt2").mkdir()
+    (here / "gpt2" / "config.json").write_text("{not json")
+    with pytest.raises(UsageError, match=r"config\.json` is not the JSON that it should be"):
         load("hf:gpt2")
 
 

@@ -72,6 +72,7 @@ def test_a_stopped_command_leaves_the_old_file_and_nothing_else(sent: signal.Sig
     assert child.returncode == code
     assert out == ""
     assert "Traceback" not in err
+    assert err.count("stopped") == (sent == signal.SIGINT), "said once, by the parent"
     deadline = time.monotonic() + 30  # after SIGKILL nobody waits: the child notices by itself that its parent is gone
     while (_descendants(here) or _left(here) != ["m.onnx"]) and time.monotonic() < deadline:
         time.sleep(0.1)

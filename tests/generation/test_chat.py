@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 from torchferry.cli import chat as chat_command
 from torchferry.cli import generate as generate_command
-from torchferry.errors import FeedError
+from torchferry.errors import FeedError, UsageError
 from torchferry.runtime.chat import Chat
 
 
@@ -54,6 +56,11 @@ def test_a_single_turn_beyond_the_table_is_refused(runtime: Any, tokenizer: Any)
         chat(runtime, tokenizer).say("the cat sat on the mat " * 20)
 
 
+def test_answers_that_leave_no_room_for_a_question_are_refused_at_once(runtime: Any, tokenizer: Any) -> None:
+    with pytest.raises(UsageError, match="48 positions, and 47 kept for each answer leave no room"):
+        chat(runtime, tokenizer, max_new_tokens=47)
+
+
 def test_the_command_answers_every_line(
     exported: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -78,7 +85,7 @@ def test_an_interrupt_stops_the_answer_and_not_the_chat(
         return ""
 
     monkeypatch.setattr(Chat, "say", say)
-    assert chat_command.run(exported, sample=False) == 0
+    assert chat_command.run(exported, max_new_tokens=6, sample=False) == 0
     assert asked == [["hello there"], ["how are you"]], "a question whose answer was stopped is forgotten"
 
 
@@ -90,6 +97,30 @@ def test_the_generate_command_continues_a_prompt(exported: Path, capsys: pytest.
 def test_the_generate_command_refuses_what_is_too_long(exported: Path) -> None:
     with pytest.raises(FeedError, match="at most"):
         generate_command.run(exported, "hello there", max_new_tokens=50)
+
+
+OWN_SETTINGS = {"num_beams": 3, "early_stopping": True, "return_dict_in_generate": True, "output_scores": True}
+
+
+def test_a_models_own_settings_do_not_stand_in_the_way_of_a_chat(
+    runtime: Any, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = chat(runtime, tokenizer).say("hello there")
+    for name, value in OWN_SETTINGS.items():
+        monkeypatch.setattr(runtime.generation_config, name, value)
+    assert chat(runtime, tokenizer).say("hello there") == wanted
+
+
+def test_a_models_own_settings_do_not_change_what_the_generate_command_prints(
+    exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(exported, tmp_path / "out")
+    settings = json.loads((exported / "generation_config.json").read_text())
+    (tmp_path / "out" / "generation_config.json").write_text(json.dumps({**settings, "return_dict_in_generate": True}))
+    for place in (exported, tmp_path / "out"):
+        assert generate_command.run(place, "hello there", max_new_tokens=5) == 0
+    one, other = capsys.readouterr().out.splitlines()
+    assert one == other
 
 
 def _with_end(model: Any) -> Any:

@@ -13,6 +13,7 @@ import pytest
 import torch
 import transformers
 
+from torchferry.demo_dialogue import tokenizer as tokenizer_without_pad
 from torchferry.errors import ExportError, UsageError
 from torchferry.records import Difference, Trial
 from torchferry.tasks import causal_lm, directory, export_directory
@@ -63,6 +64,26 @@ def test_texts_are_among_the_trials(result: Any) -> None:
     assert len(written) == 4
     assert {t.outcome for t in written} == {"agree"}
     assert all("steps" in t.note for t in written)
+
+
+def test_what_was_set_in_the_tokenizer_is_said(result: Any) -> None:
+    assert "the tokenizer has no pad token" in " ".join(str(result).split())
+
+
+@pytest.mark.usefixtures("exported_before")
+def test_the_users_tokenizer_is_left_as_it_was(model: Any, tmp_path: Path) -> None:
+    mine = tokenizer_without_pad()
+    side = mine.padding_side
+    export_directory(model, tmp_path / "out", tokenizer=mine)
+    assert (mine.pad_token, mine.padding_side) == (None, side)
+    assert transformers.AutoTokenizer.from_pretrained(tmp_path / "out").pad_token is not None
+
+
+def test_a_tokenizer_that_cannot_be_read_costs_no_time(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tokenizer.json").write_text("{}")
+    monkeypatch.setattr(directory, "prepare", lambda *_, **__: pytest.fail("the long work began"))
+    with pytest.raises(UsageError, match=r"tokenizer in .* cannot be loaded"):
+        export_directory(model, tmp_path / "out", tokenizer=tmp_path)
 
 
 @pytest.mark.usefixtures("exported_before")

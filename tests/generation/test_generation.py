@@ -62,7 +62,7 @@ def test_the_same_tokens_are_written_as_by_the_eager_model(model: Any, runtime: 
         {"return_dict_in_generate": True, "output_scores": True},
         {"cache_implementation": "static"},
     ],
-    ids=lambda settings: "-".join(settings),
+    ids="-".join,
 )
 def test_settings_that_lie_in_the_directory_hold_as_for_the_eager_model(
     model: Any, exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]

@@ -68,3 +68,14 @@ def test_a_prompt_that_leaves_no_room_is_refused_with_numbers(tokenizer: Any) ->
 def test_a_directory_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has no tokenizer"):
         tokens.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "vocab.txt", "spiece.model", "sentencepiece.bpe.model", "source.spm"])
+def test_a_tokenizer_is_seen_by_any_of_its_files(name: str, tmp_path: Path) -> None:
+    for other in ("model.onnx", "config.json", "model.safetensors"):
+        (tmp_path / other).write_text("")
+    assert not tokens.present(tmp_path)
+    (tmp_path / name).write_text("")
+    assert tokens.present(tmp_path)
+    with pytest.raises(UsageError, match="cannot be loaded"):
+        tokens.load(tmp_path)

@@ -60,8 +60,19 @@ DECODERS: dict[str, dict[str, Any]] = {
     "deepseek_v3": {**LLAMA_LIKE, "num_key_value_heads": 4, "q_lora_rank": 8, "kv_lora_rank": 8, "qk_rope_head_dim": 4,
                     "v_head_dim": 8, "qk_nope_head_dim": 8, "n_routed_experts": 4, "num_experts_per_tok": 2,
                     "moe_intermediate_size": 16, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1},
+    "lfm2": {**LLAMA_LIKE, "layer_types": ["conv", "full_attention"], "block_multiple_of": 8},
+    "rembert": {**LLAMA_LIKE, "is_decoder": True, "input_embedding_size": 16, "output_embedding_size": 32},
     "biogpt": {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
                "max_position_embeddings": 64},
+}  # fmt: skip
+
+# with a recurrence beside attention: prepared in the tests, and not taken all the way, which is minutes for each
+RECURRENT: dict[str, dict[str, Any]] = {
+    "falcon_h1": {**LLAMA_LIKE, "head_dim": 8, "mamba_d_ssm": 64, "mamba_n_heads": 8, "mamba_d_head": 8, "mamba_d_state": 8,
+                  "mamba_chunk_size": 8},
+    "qwen3_next": {**LLAMA_LIKE, "head_dim": 8, "layer_types": ["linear_attention", "full_attention"], "num_experts": 4,
+                   "num_experts_per_tok": 2, "moe_intermediate_size": 16, "shared_expert_intermediate_size": 16,
+                   "linear_num_value_heads": 4, "linear_num_key_heads": 2, "linear_key_head_dim": 8, "linear_value_head_dim": 8},
 }  # fmt: skip
 
 T5_LIKE = {
@@ -94,7 +105,7 @@ ENCODER_DECODERS: dict[str, dict[str, Any]] = {
 
 def decoder(family: str, **changes: Any) -> Any:
     """Return a small causal language model of a family, in eval mode."""
-    config = transformers.AutoConfig.for_model(family, **{**SMALL, **DECODERS[family], **changes})
+    config = transformers.AutoConfig.for_model(family, **{**SMALL, **(DECODERS | RECURRENT)[family], **changes})
     return drawn(transformers.AutoModelForCausalLM.from_config(config))
 
 

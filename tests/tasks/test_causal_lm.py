@@ -10,8 +10,10 @@ import torch
 import transformers
 
 from torchferry.errors import UsageError
+from torchferry.runtime.cache_layers import layer_of
 from torchferry.tasks import cache, causal_lm, prepare, task_of
 from torchferry.tasks.experts import dense_experts
+from torchferry.tasks.in_words import refused_in_words
 
 
 class Louder(transformers.GPT2LMHeadModel):
@@ -34,7 +36,7 @@ def test_names_axes_and_examples_follow_the_conventions() -> None:
     assert part.output_names[:3] == ("logits", "present.0.key", "present.0.value")
     assert part.dynamic_shapes[1] == {0: "batch_size", 1: "past_sequence_length + sequence_length"}
     assert any(call[0][2].shape[2] == 0 for call in part.examples), "an empty past is among the examples"
-    assert part.ranges["past_sequence_length"] == (0, 63)
+    assert part.ranges["past_sequence_length"] == (0, None)
 
 
 def test_the_graph_with_its_cache_gives_what_the_model_gives_on_the_whole_text() -> None:
@@ -71,6 +73,21 @@ def test_a_subclass_that_changed_forward_is_prepared_as_it_is() -> None:
 @pytest.mark.parametrize(("family", "longest"), [("gpt2", 64), ("opt", 64), ("llama", None), ("bloom", None)])
 def test_the_longest_text_is_found_by_asking_the_model(family: str, longest: int | None) -> None:
     assert prepare(families.decoder(family)).longest == longest
+
+
+@pytest.mark.parametrize(("family", "longest"), [("bart", 64), ("t5", None), ("m2m_100", None), ("led", 64)])
+def test_the_longest_answer_is_found_by_asking_the_decoder(family: str, longest: int | None) -> None:
+    windows = {"attention_window": 4, "max_encoder_position_embeddings": 64, "max_decoder_position_embeddings": 64}
+    plain = family in families.ENCODER_DECODERS
+    options = families.ENCODER_DECODERS[family] if plain else families.BART_LIKE | windows
+    config = transformers.AutoConfig.for_model(family, **{**families.SMALL, **options})
+    assert prepare(transformers.AutoModelForSeq2SeqLM.from_config(config)).longest == longest
+
+
+def test_a_decoder_gets_what_its_encoder_gives_in_the_same_class() -> None:
+    config = transformers.SwitchTransformersConfig(**families.SMALL, **families.T5_LIKE, num_experts=2, expert_capacity=64)
+    parts = prepare(transformers.SwitchTransformersForConditionalGeneration(config)).parts
+    assert [part.file_name for part in parts] == ["encoder_model.onnx", "decoder_model.onnx"]
 
 
 def test_positions_can_be_an_input() -> None:
@@ -124,10 +141,71 @@ def test_a_model_without_a_cache_is_refused_in_words() -> None:
         causal_lm.prepare(transformers.BertLMHeadModel(config).eval())
 
 
-def test_a_recurrent_state_is_refused_in_words() -> None:
+def test_a_memory_that_is_no_cache_is_refused_in_words() -> None:
     config = transformers.MambaConfig(vocab_size=50, hidden_size=16, num_hidden_layers=1, state_size=4)
-    with pytest.raises(UsageError, match=r"no cache to put into a graph|recurrent state"):
+    with pytest.raises(UsageError, match=r"MambaForCausalLM gave no `past_key_values`.*without a task, as a plain model"):
         causal_lm.prepare(transformers.MambaForCausalLM(config).eval())
+
+
+def test_a_cache_without_keys_is_refused_in_words() -> None:
+    only_states = transformers.DynamicCache()
+    only_states.layers = [layer_of({"conv_state": torch.zeros(2, 4, 3)})]
+    with pytest.raises(UsageError, match="no layer with keys and values, whose length says how long the text is"):
+        cache.refuse_unknown(only_states, torch.nn.Linear(1, 1), batch=2, length=3)
+
+
+def test_a_layer_that_may_remember_more_is_refused_by_name() -> None:
+    class Notebook(transformers.DynamicLayer):
+        """A user's own layer."""
+
+    filled = transformers.DynamicCache()
+    filled.layers = [Notebook()]
+    with pytest.raises(UsageError, match="keeps a Notebook in layer 0 of its cache"):
+        cache.refuse_unknown(filled, torch.nn.Linear(1, 1), batch=2, length=3)
+
+
+def test_a_model_that_wants_a_cache_class_of_its_own_is_refused_with_what_it_says() -> None:
+    config = transformers.MiniMaxConfig(
+        **families.LLAMA_LIKE, vocab_size=50, head_dim=8, num_local_experts=2, num_experts_per_tok=1,
+        layer_types=["full_attention", "linear_attention"], block_size=4,
+    )  # fmt: skip
+    with pytest.raises(UsageError, match=r"MiniMaxForCausalLM cannot be called with the tensors of its cache.*cache of its own"):
+        causal_lm.prepare(transformers.MiniMaxForCausalLM(config).eval())
+
+
+def test_what_a_model_says_at_length_is_cut() -> None:
+    with (
+        pytest.raises(UsageError, match=r"^Linear cannot be called at all: ValueError: x{200,290}\.\.\.$"),
+        refused_in_words(torch.nn.Linear(1, 1), "at all"),
+    ):
+        raise ValueError("x" * 5000)
+
+
+@pytest.mark.parametrize("family", ["lfm2", "falcon_h1", "qwen3_next"])
+def test_states_beside_keys_and_values_are_inputs_of_a_fixed_size(family: str) -> None:
+    model = families.decoder(family)
+    part = prepare(model).parts[0]
+    states = [name for name in part.input_names if name.endswith("_state")]
+    assert states
+    moving = dict(zip(part.input_names, part.dynamic_shapes, strict=True))
+    assert all(moving[name] == {0: "batch_size"} for name in states)
+    assert [n.replace("past_key_values", "present") for n in part.input_names[2:]] == list(part.output_names[1:])
+
+
+@pytest.mark.parametrize("family", ["lfm2", "falcon_h1", "qwen3_next", "rembert"])
+def test_a_text_goes_on_from_what_is_remembered_as_in_generate(family: str) -> None:
+    model = families.decoder(family)
+    graph = prepare(model).parts[0].model
+    ids = torch.tensor([[0, 0, 0, 40, 41], [7, 8, 9, 10, 11]])
+    mask = torch.tensor([[0, 0, 0, 1, 1], [1, 1, 1, 1, 1]])
+    wanted = model.generate(ids, attention_mask=mask, max_new_tokens=8, do_sample=False, eos_token_id=None)
+    past = tuple(t.expand(2, *t.shape[1:]) for t in causal_lm._empty(causal_lm._filled(model)))
+    new = ids
+    for _ in range(8):
+        logits, *past = called(graph, new, mask, tuple(past))
+        new = logits[:, -1:].argmax(-1)
+        ids, mask = torch.cat([ids, new], 1), torch.cat([mask, torch.ones_like(new)], 1)
+    assert torch.equal(ids, wanted)
 
 
 def test_experts_are_dense_only_while_the_graph_is_made() -> None:
@@ -145,6 +223,7 @@ def test_experts_are_dense_only_while_the_graph_is_made() -> None:
 
 
 def test_a_rebuilt_cache_knows_its_length_when_it_is_empty() -> None:
-    empty = cache.rebuilt([torch.zeros(1, 2, 0, 4), torch.zeros(1, 2, 0, 4)])
+    slots = cache.keys_and_values(1)
+    empty = cache.rebuilt(slots, [torch.zeros(1, 2, 0, 4), torch.zeros(1, 2, 0, 4)])
     assert empty.get_seq_length() == 0
-    assert list(cache.names(1, "present")) == ["present.0.key", "present.0.value"]
+    assert [slot.name("present") for slot in slots] == ["present.0.key", "present.0.value"]

@@ -53,7 +53,7 @@ def other(name: str, tensor: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in FAST else pytest.mark.slow) for n in MODELS])
 def test_an_encoder_crosses_with_its_sizes_free(name: str, tmp_path: Path) -> None:
-    model, example, _ = hugging.load(str(saved(name, tmp_path / "hf")), trust_remote_code=False)
+    model, example, *_ = hugging.load(str(saved(name, tmp_path / "hf")), trust_remote_code=False)
     assert task_of(model) is None
     result = torchferry.export(model, (), tmp_path / "model.onnx", kwargs=example)
     assert result.ok

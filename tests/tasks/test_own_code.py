@@ -54,7 +54,7 @@ def place(tmp_path: Path) -> Path:
 def test_code_beside_the_weights_is_run_only_when_allowed(place: Path) -> None:
     with pytest.raises(UsageError, match="allow it to run with --trust-remote-code"):
         hugging.load(str(place), trust_remote_code=False)
-    model, _, _ = hugging.load(str(place), trust_remote_code=True)
+    model, *_ = hugging.load(str(place), trust_remote_code=True)
     assert type(model).__name__ == "EchoForCausalLM"
 
 
@@ -67,7 +67,7 @@ def test_a_class_that_nobody_brings_is_not_replaced_by_another(place: Path) -> N
 
 @pytest.mark.slow
 def test_the_directory_needs_no_code_any_more(place: Path, tmp_path: Path) -> None:
-    model, _, _ = hugging.load(str(place), trust_remote_code=True)
+    model, *_ = hugging.load(str(place), trust_remote_code=True)
     assert export_directory(model, tmp_path / "out").ok
     assert not list((tmp_path / "out").glob("*.py"))
     ids = torch.tensor([[5, 6, 7]])

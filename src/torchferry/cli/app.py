@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -35,6 +35,7 @@ app = typer.Typer(
     help=INTRO, epilog=EXAMPLES, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
 
+# The parameters of `export`, `verify` and `check` are the fields of an Ask, by name; the words users type are their options.
 Model = Annotated[
     str,
     typer.Argument(
@@ -69,6 +70,14 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
+def _work(kind: Literal["export", "verify", "check"], *, context: typer.Context, **asked: Any) -> NoReturn:
+    """Do what was asked for, and leave with its exit code; what was not said is left to the defaults of an Ask."""
+    from torchferry.cli.work import Ask, work
+
+    said: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in asked.items() if v is not None}
+    raise typer.Exit(work(Ask(kind, words=tuple(context.obj), **said)))
+
+
 @app.callback()
 def torchferry(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="show the version")] = False,
@@ -87,7 +96,7 @@ def export(
     context: typer.Context,
     model: Model,
     *,
-    output: Annotated[
+    file: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", help="the file to write; for a model that generates, a directory")
     ] = Path("model.onnx"),
     task: Annotated[
@@ -96,12 +105,12 @@ def export(
     precision: Annotated[
         Literal["int8", "int4"] | None, typer.Option(help="with a directory: weights in fewer bits, and what that costs")
     ] = None,
-    input: Input = None,
+    inputs: Input = None,
     dynamic: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME:AXES", help="name the axes that move, as in ids:batch,length or x:batch,_; or none"),
     ] = None,
-    range: Range = None,
+    ranges: Range = None,
     opset: Annotated[int | None, typer.Option(metavar="N", min=1, help="the file's opset; default: the lowest that does")] = None,
     target: Target = None,
     repair: Repairs = "safe",
@@ -111,44 +120,16 @@ def export(
     trials: Trials = 64,
     seed: Seed = 0,
     noise: Annotated[Literal["input"] | None, typer.Option(help="make each draw of random numbers an input of the file")] = None,
-    write_patch: Annotated[Path | None, typer.Option(metavar="FILE", help="write the repairs of your source as a patch")] = None,
+    patch: Annotated[
+        Path | None, typer.Option("--write-patch", metavar="FILE", help="write the repairs of your source as a patch")
+    ] = None,
     reproducer: Reproducer = None,
     trust_remote_code: Remote = False,
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> None:
     """Convert a model to ONNX, and verify the file against the model."""
-    from torchferry.cli.work import Ask, work
-
-    raise typer.Exit(
-        work(
-            Ask(
-                "export",
-                words=tuple(context.obj),
-                model=model,
-                file=output,
-                inputs=tuple(input or ()),
-                dynamic=tuple(dynamic or ()),
-                ranges=tuple(range or ()),
-                opset=opset,
-                target=target,
-                task=task,
-                precision=precision,
-                repair=repair,
-                format=format,
-                report=report,
-                time_limit=time_limit,
-                trials=trials,
-                seed=seed,
-                noise=noise,
-                patch=write_patch,
-                reproducer=reproducer,
-                trust_remote_code=trust_remote_code,
-                verbose=verbose,
-                quiet=quiet,
-            )
-        )
-    )
+    _work("export", **locals())
 
 
 @app.command(
@@ -166,8 +147,8 @@ def verify(
     certificate: Annotated[
         Path | None, typer.Option(metavar="FILE.onnx", help="show what was verified when the file was made; runs nothing")
     ] = None,
-    input: Input = None,
-    range: Range = None,
+    inputs: Input = None,
+    ranges: Range = None,
     format: Format = "text",
     report: Report = None,
     time_limit: TimeLimit = 600.0,
@@ -179,35 +160,13 @@ def verify(
     quiet: Quiet = False,
 ) -> None:
     """Compare an ONNX file from any exporter with its model."""
-    from torchferry.cli.work import Ask, work
-
     if certificate is not None:
         from torchferry.cli.certificate import show
 
         raise typer.Exit(show(certificate, format))
     if model is None or file is None:
         raise UsageError("name a model and a file, as in `torchferry verify package.module:name model.onnx`")
-    raise typer.Exit(
-        work(
-            Ask(
-                "verify",
-                words=tuple(context.obj),
-                model=model,
-                file=file,
-                inputs=tuple(input or ()),
-                ranges=tuple(range or ()),
-                format=format,
-                report=report,
-                time_limit=time_limit,
-                trials=trials,
-                seed=seed,
-                reproducer=reproducer,
-                trust_remote_code=trust_remote_code,
-                verbose=verbose,
-                quiet=quiet,
-            )
-        )
-    )
+    _work("verify", **locals())
 
 
 @app.command(
@@ -232,26 +191,7 @@ def check(
     quiet: Quiet = False,
 ) -> None:
     """Say what is wrong with an ONNX file, without its model."""
-    from torchferry.cli.work import Ask, work
-
-    raise typer.Exit(
-        work(
-            Ask(
-                "check",
-                words=tuple(context.obj),
-                file=file,
-                data=data,
-                target=target,
-                output=output,
-                repair=repair,
-                format=format,
-                report=report,
-                time_limit=time_limit,
-                verbose=verbose,
-                quiet=quiet,
-            )
-        )
-    )
+    _work("check", **locals())
 
 
 Directory = Annotated[Path, typer.Argument(metavar="DIRECTORY", help="what `torchferry export hf:MODEL -o DIRECTORY` wrote")]

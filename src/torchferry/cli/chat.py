@@ -47,6 +47,9 @@ def _line(at_terminal: bool) -> str | None:
         if at_terminal:
             _show("\n")  # Ctrl-D ends no line
         return None
+    except KeyboardInterrupt:
+        _show("\n")  # nor does Ctrl-C
+        raise
 
 
 def _show(piece: str) -> None:

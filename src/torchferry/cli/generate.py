@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 
 def run(
@@ -27,14 +28,17 @@ def run(
     from torchferry.runtime import tokens
 
     answers = all((directory / name).is_file() for name in Seq2SeqLM.graphs)
-    model = (Seq2SeqLM if answers else CausalLM).from_pretrained(directory, threads=threads)
+    kind = Seq2SeqLM if answers else CausalLM
+    # one text is written sooner than weights are arranged
+    model = kind.from_pretrained(directory, threads=threads, arrange=False)
     if model.main_input_name != "input_ids":
         raise UsageError(f"`{directory}` reads `{model.main_input_name}`, not text: use `torchferry.generation.Seq2SeqLM`")
     tokenizer = tokens.load(directory)
     inputs = tokens.encode(tokenizer, [prompt], longest=None if answers else model.longest, new_tokens=max_new_tokens)
-    how = {"do_sample": True, "temperature": temperature, "top_p": top_p} if sample else {"do_sample": False}
+    how: dict[str, Any] = {"do_sample": True, "temperature": temperature, "top_p": top_p} if sample else {"do_sample": False}
     torch.manual_seed(seed)
-    written = model.generate(**inputs, max_new_tokens=max_new_tokens, pad_token_id=tokenizer.pad_token_id, **how)[0]
+    how |= {"max_new_tokens": max_new_tokens, "pad_token_id": tokenizer.pad_token_id, "return_dict_in_generate": False}
+    written = model.generate(**inputs, **how)[0]
     new = written[1 if answers else inputs["input_ids"].shape[1] :]  # an answer begins with the decoder's start token
     text = tokenizer.decode(new, skip_special_tokens=True)
     if form == "json":

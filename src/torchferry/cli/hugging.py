@@ -10,28 +10,44 @@ from typing import Any
 from torchferry.cli.examples import make
 from torchferry.cli.words import ExampleInput
 from torchferry.errors import MissingDependency, UsageError
+from torchferry.runtime import tokens
 
 BATCH, LENGTH = 2, 8  # of the example; both are found to move, or not, by trying
 
 
-def load(name: str, *, trust_remote_code: bool) -> tuple[Any, dict[str, Any], Path | None]:
-    """Return a model in eval mode, the keyword arguments of an example call, and where its tokenizer is, if it has one."""
+def load(name: str, *, trust_remote_code: bool) -> tuple[Any, dict[str, Any], Path | None, str]:
+    """Return a model in eval mode, an example call by keyword, where its tokenizer is, if it has one, and what is to be said.
+
+    Weights of 16 bits are computed in float32: that loses nothing, and a CPU has no faster way for them.
+    """
     folder = _folder(name)
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config = _config(folder)
     if config.get("auto_map") and not trust_remote_code:
         raise UsageError(f"`{name}` brings Python code of its own; read it, then allow it to run with --trust-remote-code")
     if not any(folder.glob("*.safetensors")):
-        raise UsageError(_no_safetensors(name, folder))
+        raise UsageError(_no_safetensors(name, folder, config))
     try:
+        import torch
         import transformers
     except ImportError as error:
         raise MissingDependency("hf: models need transformers: pip install transformers safetensors") from error
 
     transformers.utils.logging.disable_progress_bar()
     kind = _class(transformers, name, config)
-    model = kind.from_pretrained(folder, local_files_only=True, use_safetensors=True, trust_remote_code=trust_remote_code).eval()
-    has_tokenizer = any(folder.glob("tokenizer*")) or (folder / "vocab.json").is_file() or (folder / "vocab.txt").is_file()
-    return model, example(model), folder if has_tokenizer else None
+    model, loaded = kind.from_pretrained(
+        folder,
+        dtype=torch.float32,
+        local_files_only=True,
+        use_safetensors=True,
+        trust_remote_code=trust_remote_code,
+        output_loading_info=True,
+    )
+    if missing := sorted(loaded["missing_keys"]):
+        raise UsageError(_random_weights(name, model, missing))
+    model.eval()
+    kept = config.get("dtype") or config.get("torch_dtype")
+    said = f"{kept} weights, computed in float32" if kept in ("float16", "bfloat16") else ""
+    return model, example(model), folder if tokens.present(folder) else None, said
 
 
 def example(model: Any) -> dict[str, Any]:
@@ -76,6 +92,13 @@ def _folder(name: str) -> Path:
     )
 
 
+def _config(folder: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads((folder / "config.json").read_text(encoding="utf-8")))
+    except ValueError as error:
+        raise UsageError(f"`{folder / 'config.json'}` is not the JSON that it should be: {error}") from error
+
+
 def _cached(name: str) -> Path | None:
     """Return where an earlier download of a model lies, or None."""
     try:
@@ -109,12 +132,21 @@ def _class(transformers: Any, name: str, config: dict[str, Any]) -> Any:
     return transformers.AutoModel
 
 
-def _no_safetensors(name: str, folder: Path) -> str:
+def _random_weights(name: str, model: Any, missing: list[str]) -> str:
+    some = ", ".join(f"`{key}`" for key in missing[:3]) + (", ..." if len(missing) > 3 else "")
+    return (
+        f"`{name}` has no weights for {len(missing)} of the tensors of {type(model).__name__}, and random numbers would stand in "
+        f"their place: {some};\nif that is meant, load it in Python and export from there: torchferry.export(model, ...)"
+    )
+
+
+def _no_safetensors(name: str, folder: Path, config: dict[str, Any]) -> str:
     if any(folder.glob("*.bin")):
+        kind = (config.get("architectures") or ["AutoModel"])[0]  # AutoModel would leave the head out
         return (
             f"`{name}` keeps its weights in a pickle (.bin), and opening a pickle runs whatever code is in it;\n"
             f"where you trust the file, write it as safetensors first:\n"
-            f'    python -c "from transformers import AutoModel; '
-            f'AutoModel.from_pretrained({str(folder)!r}).save_pretrained({str(folder)!r}, safe_serialization=True)"'
+            f'    python -c "from transformers import {kind}; '
+            f'{kind}.from_pretrained({str(folder)!r}).save_pretrained({str(folder)!r})"'
         )
     return f"`{name}` has no .safetensors weights"

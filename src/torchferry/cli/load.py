@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,7 @@ class Loaded:
     kwargs: dict[str, Any] = field(default_factory=dict)
     input_names: tuple[str, ...] | None = None
     tokenizer: Path | None = None  # the directory that has one
+    words: str = ""  # what the user should know of how it was loaded
 
 
 class LoadFailed(TorchferryError):
@@ -63,8 +64,7 @@ def load(name: str, inputs: Sequence[ExampleInput] = (), *, trust_remote_code: b
     """Return the model that `name` names, with an example: the one it comes with, or one made from `inputs`."""
     sensible(name)
     if name.startswith("hf:"):
-        model, kwargs, tokenizer = hugging.load(name.removeprefix("hf:"), trust_remote_code=trust_remote_code)
-        loaded = Loaded(model, (), kwargs, tokenizer=tokenizer)
+        loaded = _hugging(name, trust_remote_code=trust_remote_code)
     elif name.lower().endswith(".pt2"):
         loaded = _program(name)
     else:
@@ -91,6 +91,16 @@ def _program(path: str) -> Loaded:
         raise UsageError(f"`{path}` cannot be read as a torch.export program: {type(error).__name__}: {error}") from error
     args, kwargs = program.example_inputs or ((), {})
     return Loaded(program, args, dict(kwargs))
+
+
+def _hugging(name: str, *, trust_remote_code: bool) -> Loaded:
+    try:
+        model, kwargs, tokenizer, said = hugging.load(name.removeprefix("hf:"), trust_remote_code=trust_remote_code)
+    except TorchferryError:
+        raise
+    except Exception as error:  # damaged weights, a config that makes no model, code that came with it: anything is raised
+        raise LoadFailed(name, error) from error
+    return Loaded(model, (), kwargs, tokenizer=tokenizer, words=said)
 
 
 def _from_code(name: str) -> Loaded:
@@ -154,6 +164,11 @@ def _unpacked(name: str, made: Any) -> Loaded:
     model, *call = made if isinstance(made, tuple) else (made,)
     if len(call) > 2 or (len(call) == 2 and not isinstance(call[1], dict)):
         raise UsageError(f"`{name}` returned a tuple of {len(call) + 1}; return a model, (model, args), or (model, args, kwargs)")
+    if isinstance(model, Mapping):  # a state_dict, or a checkpoint with one in it
+        raise UsageError(
+            f"`{name}` returned weights without a model; build the model, load them into it with `load_state_dict`, "
+            "and return (model, args)"
+        )
     if not callable(model) and not hasattr(model, "graph_module"):
         raise UsageError(f"`{name}` returned {_a(model)}; return a model, (model, args), or (model, args, kwargs)")
     return Loaded(model, call[0] if call else (), dict(call[1]) if len(call) == 2 else {})
@@ -184,7 +199,7 @@ def _needs(function: Any) -> list[str]:
 
 
 def _a(value: Any) -> str:
-    return f"of type `{type(value).__name__}`"
+    return f"an object of type `{type(value).__name__}`"
 
 
 def _users_line(error: BaseException) -> tuple[str | None, int | None]:

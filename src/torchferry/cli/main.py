@@ -26,6 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Return the exit code of the command in `argv` (default: the process's own)."""
     words = list(sys.argv[1:] if argv is None else argv)
     screen = Screen(verbose="-v" in words or "--verbose" in words)
+    ask = None
     try:
         if (ask := supervise.task()) is not None:  # the parent has read the words
             from torchferry.cli.work import carry_out
@@ -41,7 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except TorchferryError as error:
         return _say(screen, error, BROKEN)
     except KeyboardInterrupt:
-        screen.line("stopped")
+        if ask is None:  # a child leaves that to its parent
+            screen.line("stopped")
         return STOPPED
     except Exception as error:  # ours, whatever it is: the user gets a sentence and a way to tell us, not 50 lines
         return _internal(screen, error, words)

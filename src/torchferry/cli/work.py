@@ -149,7 +149,7 @@ def _result(ask: Ask, listen: Callable[[Event], None]) -> Result:
         listen(Event("end", "load", seconds=spent, ok=False))
         log.info("while loading `%s`", ask.model, exc_info=failed.error)
         return failed.result(ask.kind, spent)
-    listen(Event("end", "load", seconds=time.perf_counter() - began))
+    listen(Event("end", "load", loaded.words, seconds=time.perf_counter() - began))
     return _convert(ask, loaded, listen)
 
 

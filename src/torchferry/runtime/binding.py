@@ -57,8 +57,9 @@ def run_values(
 
 
 def empty_cache(inputs: Iterable[Any], batch: int) -> dict[str, torch.Tensor]:
-    """Return tensors of length 0 for the inputs that take keys and values."""
-    return {i.name: torch.empty((batch, i.shape[1], 0, i.shape[3]), dtype=DTYPES[i.type]) for i in inputs}
+    """Return the memory before the first token: no keys and values, and zeros where the size of a state is fixed."""
+    sizes = {i: (batch, *(size if isinstance(size, int) else 0 for size in i.shape[1:])) for i in inputs}
+    return {i.name: torch.zeros(size, dtype=DTYPES[i.type]) for i, size in sizes.items()}
 
 
 def _bind(binding: Any, name: str, tensor: torch.Tensor) -> torch.Tensor:

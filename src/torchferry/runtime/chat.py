@@ -17,6 +17,10 @@ class Chat:
     def __init__(self, model: Any, tokenizer: Any, *, max_new_tokens: int = 60, **options: Any) -> None:
         if tokenizer.eos_token_id is None:
             raise UsageError("a chat needs an EOS token between the turns, and the tokenizer has none")
+        if model.longest is not None and max_new_tokens + 2 > model.longest:  # the shortest question, and EOS behind it
+            raise UsageError(
+                f"the model has {model.longest} positions, and {max_new_tokens} kept for each answer leave no room for a question"
+            )
         self.model = model
         self.tokenizer = tokenizer
         self.max_new_tokens = max_new_tokens
@@ -35,7 +39,8 @@ class Chat:
             max_new_tokens=self.max_new_tokens,
             pad_token_id=self.tokenizer.eos_token_id,
             streamer=_Streamer(self.tokenizer, heard),
-            **self.options,
+            # whatever the model's own settings say: beams are known only at the end, and are not streamed
+            **{"num_beams": 1, "return_dict_in_generate": False, **self.options},
         )
         answer = str(self.tokenizer.decode(written[0, ids.shape[1] :], skip_special_tokens=True))
         self.turns.append(answer)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from transformers import GenerationConfig
-from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
+from transformers.cache_utils import Cache, DynamicCache
 from transformers.modeling_outputs import CausalLMOutputWithPast
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from torchferry.errors import FeedError
 from torchferry.runtime import binding, stepping
+from torchferry.runtime.cache_layers import held, layer_of
 from torchferry.runtime.generator import OnnxGenerator
 
 
@@ -59,7 +61,7 @@ class CausalLM(OnnxGenerator):
         feeds = {name: tensor.to(binding.DTYPES[taken[name].type]) for name, tensor in given.items() if name in taken}
         outputs = binding.run(self.session, feeds | fed_cache(taken.values(), past_key_values, ids.shape[0]))
         logits = outputs.pop("logits")[:, -logits_to_keep:]  # a file that optimum wrote gives all
-        kept = keep_cache(past_key_values, list(outputs.values())) if use_cache is not False else None
+        kept = keep_cache(past_key_values, outputs) if use_cache is not False else None
         return CausalLMOutputWithPast(logits=logits, past_key_values=kept)
 
     def _sample(  # the loop that `generate` ends in, greedy or sampling; where transformers renames it, its own is used again
@@ -92,7 +94,7 @@ class CausalLM(OnnxGenerator):
         )
         if not generation_config.return_dict_in_generate:
             return written.sequences
-        written.past_key_values = keep_cache(begun, step.present())
+        written.past_key_values = keep_cache(begun, dict(zip(step.outputs[1:], step.present(), strict=True)))
         return written
 
 
@@ -132,21 +134,21 @@ def fed_cache(inputs: Any, past: Cache | None, batch: int) -> dict[str, torch.Te
     wanted = [i for i in inputs if i.name.startswith("past_key_values.")]
     if past is None or past.get_seq_length() == 0:
         return binding.empty_cache(wanted, batch)
-    held = [tensor for layer in past.layers for tensor in (layer.keys, layer.values)]
-    if len(held) != len(wanted):
-        raise FeedError(f"the cache has {len(held) // 2} layers and the graph {len(wanted) // 2}")
-    return {i.name: tensor for i, tensor in zip(wanted, held, strict=True)}
+    kept = [tensor for layer in past.layers for tensor in held(layer).values()]
+    if len(kept) != len(wanted):
+        raise FeedError(f"the cache holds {len(kept)} tensors and the graph takes {len(wanted)}: it is another model's")
+    return {i.name: tensor for i, tensor in zip(wanted, kept, strict=True)}
 
 
-def keep_cache(past: Cache | None, present: list[torch.Tensor]) -> Cache:
-    """Return the caller's cache with what the graph gave in it, or a new one; the tensors are not copied."""
+def keep_cache(past: Cache | None, present: Mapping[str, torch.Tensor]) -> Cache:
+    """Return the caller's cache with what the graph gave in it, or a new one; the tensors are not copied.
+
+    present: by name, `present.{layer}...{what}`.
+    """
+    layers: dict[int, dict[str, torch.Tensor]] = {}
+    for name, tensor in present.items():
+        _, number, *_, what = name.split(".")
+        layers.setdefault(int(number), {})[what] = tensor
     cache = past if past is not None else DynamicCache()
-    cache.layers = [_layer(present[i], present[i + 1]) for i in range(0, len(present), 2)]
+    cache.layers = [layer_of(layers.get(index, {})) for index in range(1 + max(layers))]
     return cache
-
-
-def _layer(keys: torch.Tensor, values: torch.Tensor) -> DynamicLayer:
-    layer = DynamicLayer()
-    layer.lazy_initialization(keys, values)
-    layer.keys, layer.values = keys, values
-    return layer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -84,14 +85,16 @@ class Seq2SeqLM(OnnxGenerator):
         self.refuse_unknown(more)
         past = past_key_values.self_attention_cache if past_key_values is not None else None
         self.refuse_too_long(ids.shape[1] + (past.get_seq_length() if past is not None else 0))
-        looked = _looked_at(encoder_outputs, past_key_values, ids.shape[0])
         inputs = self.sessions[DECODER].get_inputs()
+        names = [i.name for i in inputs if ".encoder." in i.name]
+        looked = dict(zip(names, _looked_at(encoder_outputs, past_key_values, ids.shape[0]), strict=True))
         feeds = {"input_ids": ids, **fed_cache([i for i in inputs if ".decoder." in i.name], past, ids.shape[0])}
-        feeds |= dict(zip([i.name for i in inputs if ".encoder." in i.name], looked, strict=True))
+        feeds |= looked
         if any(i.name == "encoder_attention_mask" for i in inputs):
-            whole = torch.ones((ids.shape[0], looked[0].shape[2]), dtype=torch.int64)
+            whole = torch.ones((ids.shape[0], next(iter(looked.values())).shape[2]), dtype=torch.int64)
             feeds["encoder_attention_mask"] = whole if attention_mask is None else attention_mask.long()
-        logits, *present = binding.run(self.sessions[DECODER], feeds).values()
+        present = binding.run(self.sessions[DECODER], feeds)
+        logits = present.pop("logits")
         kept = _kept(past_key_values, present, looked) if use_cache is not False else None
         return Seq2SeqLMOutput(logits=logits, past_key_values=kept)
 
@@ -107,7 +110,9 @@ def _looked_at(encoder_outputs: Any, past: EncoderDecoderCache | None, batch: in
     return [t if beams == 1 else t.repeat_interleave(beams, dim=0) for t in cross]
 
 
-def _kept(past: EncoderDecoderCache | None, present: list[torch.Tensor], looked: list[torch.Tensor]) -> EncoderDecoderCache:
+def _kept(
+    past: EncoderDecoderCache | None, present: Mapping[str, torch.Tensor], looked: Mapping[str, torch.Tensor]
+) -> EncoderDecoderCache:
     both = past if past is not None else EncoderDecoderCache(DynamicCache(), DynamicCache())
     keep_cache(both.self_attention_cache, present)
     keep_cache(both.cross_attention_cache, looked)

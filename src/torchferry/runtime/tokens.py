@@ -10,7 +10,7 @@ import torch
 
 from torchferry.errors import FeedError, UsageError
 
-FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.json", "vocab.txt", "tokenizer.model", "spiece.model", "merges.txt")
+FILES = ("tokenizer*", "vocab.*", "merges.txt", "*.model", "*.spm")  # of the many that tokenizers keep, one is always there
 
 
 def load(directory: str | Path) -> Any:
@@ -34,15 +34,15 @@ def read(place: Path) -> Any:
     logging.set_verbosity_error()  # a model of a class that transformers does not know is no news here
     try:
         return AutoTokenizer.from_pretrained(place, trust_remote_code=False)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"the tokenizer in `{place}` cannot be loaded: {error}") from error
+    except Exception as error:  # a damaged file, or a library that reads its kind and is not installed: anything is raised
+        raise UsageError(f"the tokenizer in `{place}` cannot be loaded: {type(error).__name__}: {error}") from error
     finally:
         logging.set_verbosity(told)
 
 
 def present(directory: Path) -> bool:
     """Whether a directory holds the files of a tokenizer."""
-    return any((directory / name).is_file() for name in FILES)
+    return any(path.is_file() for pattern in FILES for path in directory.glob(pattern))
 
 
 def ready(tokenizer: Any, *, left: bool = True) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ def encode(tokenizer: Any, prompts: Sequence[str], *, longest: int | None = None
         shorter = f"shorten it to {longest - new_tokens} tokens" if new_tokens < longest else ""
         fewer = f"ask for at most {longest - most} new ones" if most < longest else ""
         raise FeedError(
-            f"the prompt is {most} tokens long; with {new_tokens} new ones that is more than "
+            f"the prompt is {most} {'token' if most == 1 else 'tokens'} long; with {new_tokens} new ones that is more than "
             f"the {longest} positions the model has: {', or '.join(filter(None, (shorter, fewer))) or 'shorten both'}"
         )
     if len(rows) > 1 and len({len(r) for r in rows}) > 1 and tokenizer.pad_token_id is None:

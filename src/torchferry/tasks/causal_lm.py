@@ -13,6 +13,8 @@ from torchferry import eager
 from torchferry.errors import UsageError
 from torchferry.records import Call, Tolerance, Trial
 from torchferry.tasks import cache
+from torchferry.tasks.in_words import refused_in_words
+from torchferry.tasks.longest import longest
 from torchferry.tasks.prepared import Part, Prepared
 
 BATCH, SEQUENCE, PAST = "batch_size", "sequence_length", "past_sequence_length"
@@ -24,18 +26,22 @@ class CausalLMGraph(torch.nn.Module):
     """The user's model as a function of tensors: ids, mask and past go in, logits and present come out.
 
     The model's own forward is called, so a subclass that changed it is exported as it is.
+    slots: what the model remembers, in the order of the tensors that go in and come out.
     positions: None where the model takes no positions, "input" where the graph takes them too, "inside" where it counts them
     by the mask.
     """
 
-    def __init__(self, model: torch.nn.Module, *, positions: Literal["input", "inside"] | None) -> None:
+    def __init__(
+        self, model: torch.nn.Module, slots: tuple[cache.Slot, ...], *, positions: Literal["input", "inside"] | None
+    ) -> None:
         super().__init__()
         self.model = model
+        self.slots = slots
         self.positions = positions
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, *rest: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Return the logits of all given tokens, and the cache with them in it."""
-        past = cache.rebuilt(rest[1:] if self.positions == "input" else rest)
+        past = cache.rebuilt(self.slots, rest[1:] if self.positions == "input" else rest)
         more = {}
         if self.positions is not None:
             counted = rest[0] if self.positions == "input" else positions_of(attention_mask, past.get_seq_length())
@@ -59,53 +65,49 @@ def prepare(model: Any, *, position_ids: bool = False) -> Prepared:
     """
     _refuse_unfit(model)
     takes = "position_ids" in inspect.signature(model.forward).parameters  # `generate` decides by the same
-    graph = CausalLMGraph(model, positions=("input" if position_ids else "inside") if takes else None)
     with eager.untouched(model), torch.no_grad():
         model.eval()
-        example = _call(model, graph, batch=2, past=4, sequence=3)
-        further: tuple[Call, ...] = tuple(
-            (_call(model, graph, batch, past, sequence), {})
-            for batch, past, sequence in ((3, 0, 5), (1, 6, 1), (1, 0, 1), (2, 1, 2))
-        )
-        most = _longest(model, graph)
-    return Prepared("text-generation", (_part(graph, example, further, most),), model, most, partial(_write, model, most))
+        filled = _filled(model)
+        positions: Literal["input", "inside"] = "input" if position_ids else "inside"
+        graph = CausalLMGraph(model, cache.slots(filled), positions=positions if takes else None)
+        ask = partial(_call, graph, _empty(filled))
+        with refused_in_words(model, "with the tensors of its cache, put into a cache anew"):
+            example = ask(batch=2, past=4, sequence=3)
+            further: tuple[Call, ...] = tuple(
+                (ask(batch, past, sequence), {}) for batch, past, sequence in ((3, 0, 5), (1, 6, 1), (1, 0, 1), (2, 1, 2))
+            )
+        most = longest(model.config.get_text_config(decoder=True), partial(_after, graph, _empty(filled)))
+    return Prepared("text-generation", (_part(graph, example, further),), model, most, partial(_write, model, most))
 
 
-def _part(graph: CausalLMGraph, example: tuple[Any, ...], further: tuple[Call, ...], most: int | None) -> Part:
+def _part(graph: CausalLMGraph, example: tuple[Any, ...], further: tuple[Call, ...]) -> Part:
     fed = ("position_ids",) if graph.positions == "input" else ()
-    layers = (len(example) - 2 - len(fed)) // 2
-    new, grown = {0: BATCH, 1: SEQUENCE}, {0: BATCH, 2: PAST}
+    new = {0: BATCH, 1: SEQUENCE}
     return Part(
         file_name="model.onnx",
         model=graph,
         args=example,
-        input_names=("input_ids", "attention_mask", *fed, *cache.names(layers, "past_key_values")),
-        output_names=("logits", *cache.names(layers, "present")),
-        dynamic_shapes=(new, {0: BATCH, 1: TOTAL}, *(new for _ in fed), *(grown for _ in range(2 * layers))),
-        ranges={PAST: (0, None if most is None else most - 1)},  # the others begin at 1, as sizes do
+        input_names=("input_ids", "attention_mask", *fed, *(slot.name("past_key_values") for slot in graph.slots)),
+        output_names=("logits", *(slot.name("present") for slot in graph.slots)),
+        dynamic_shapes=(
+            new,
+            {0: BATCH, 1: TOTAL},
+            *(new for _ in fed),
+            *({0: BATCH, 2: PAST} if slot.grows else {0: BATCH} for slot in graph.slots),
+        ),
+        ranges={PAST: (0, None)},  # the others begin at 1, as sizes do
         examples=further,
     )
 
 
-def _longest(model: Any, graph: CausalLMGraph) -> int | None:
-    """Return how long a text may be: the positions that the config speaks of, if the model does refuse one more."""
-    text = model.config.get_text_config(decoder=True)
-    named = (
-        getattr(text, name, None) for name in ("max_position_embeddings", "n_positions", "max_target_positions", "max_seq_len")
-    )
-    most = next((n for n in named if isinstance(n, int) and n > 0), None)
-    if most is None:
-        return None
-    one = _empty_cache(model, batch=1)
-    if sum(t.shape[1] * t.shape[3] for t in one) * most * 4 > MOST_BYTES:
-        return None  # a table that long is computed, as rotary ones are, not learned
-    past = tuple(t.new_zeros((1, t.shape[1], most, t.shape[3])) for t in one)
-    try:
-        mask = torch.ones((1, most + 1), dtype=torch.long)
-        graph(torch.zeros((1, 1), dtype=torch.long), mask, *_fed(graph, mask, most), *past)
-    except (IndexError, RuntimeError, ValueError):  # whatever the model's own table does with an index beyond its end
-        return most
-    return None
+def _after(graph: CausalLMGraph, empty: tuple[torch.Tensor, ...], past: int) -> None:
+    """Ask for one more token after a past of zeros; a table too large for that is computed, as rotary ones are, not learned."""
+    held = tuple(zip(graph.slots, empty, strict=True))
+    if sum(t.shape[1] * t.shape[3] for slot, t in held if slot.grows) * past * 4 > MOST_BYTES:
+        return
+    mask = torch.ones((1, past + 1), dtype=torch.long)
+    kept = (t.new_zeros((1, t.shape[1], past, t.shape[3])) if slot.grows else t for slot, t in held)
+    graph(torch.zeros((1, 1), dtype=torch.long), mask, *_fed(graph, mask, past), *kept)
 
 
 def _write(model: Any, most: int | None, directory: Path, tolerance: Tolerance) -> tuple[Trial, ...]:
@@ -121,15 +123,18 @@ def _write(model: Any, most: int | None, directory: Path, tolerance: Tolerance) 
     )
 
 
-def _call(model: Any, graph: CausalLMGraph, batch: int, past: int, sequence: int) -> tuple[torch.Tensor, ...]:
+def _call(
+    graph: CausalLMGraph, empty: tuple[torch.Tensor, ...], batch: int, past: int, sequence: int
+) -> tuple[torch.Tensor, ...]:
     """Return the arguments of a call whose past is one that the model itself gives, the second row padded on the left."""
     random = torch.Generator().manual_seed(batch * 100 + past * 10 + sequence)
-    ids = torch.randint(0, model.config.get_text_config(decoder=True).vocab_size, (batch, past + sequence), generator=random)
+    vocabulary = graph.model.config.get_text_config(decoder=True).vocab_size
+    ids = torch.randint(0, vocabulary, (batch, past + sequence), generator=random)
     mask = torch.ones_like(ids)
     if past > 2 or sequence > 2:
         mask[1:2, :2] = 0
-    empty = _empty_cache(model, batch)
-    kept = graph(ids[:, :past], mask[:, :past], *_fed(graph, mask[:, :past], 0), *empty)[1:] if past else empty
+    none = tuple(t.expand(batch, *t.shape[1:]).clone() for t in empty)
+    kept = graph(ids[:, :past], mask[:, :past], *_fed(graph, mask[:, :past], 0), *none)[1:] if past else none
     return (ids[:, past:].contiguous(), mask, *_fed(graph, mask, past), *kept)
 
 
@@ -137,19 +142,20 @@ def _fed(graph: CausalLMGraph, mask: torch.Tensor, past: int) -> tuple[torch.Ten
     return (positions_of(mask, past),) if graph.positions == "input" else ()
 
 
-def _empty_cache(model: Any, batch: int) -> tuple[torch.Tensor, ...]:
-    """Return a cache of length 0, shaped like the one that the model fills when it is given none."""
+def _filled(model: Any) -> Any:
+    """Return the cache that the model makes when it is given none, with three tokens of two texts in it."""
     ids = torch.zeros((2, 3), dtype=torch.long)
-    try:
+    with refused_in_words(model, "as `generate` calls it, with input_ids, attention_mask and use_cache=True"):
         outputs = model(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=True, return_dict=True)
-    except Exception as error:  # the user's model may raise whatever it likes
-        raise UsageError(
-            f"{type(model).__name__} cannot be called as `generate` calls it, with input_ids, attention_mask and use_cache=True: "
-            f"{type(error).__name__}: {error}"
-        ) from error
     filled = getattr(outputs, "past_key_values", None)
     cache.refuse_unknown(filled, model, batch=2, length=3)
-    return tuple(t.new_zeros((batch, t.shape[1], 0, t.shape[3])) for t in cache.flat(filled))
+    return filled
+
+
+def _empty(filled: Any) -> tuple[torch.Tensor, ...]:
+    """Return the cache of one text before its first token: keys and values of length 0, states of zeros."""
+    held = zip(cache.slots(filled), cache.flat(filled), strict=True)
+    return tuple(t.new_zeros((1, t.shape[1], 0, t.shape[3]) if slot.grows else (1, *t.shape[1:])) for slot, t in held)
 
 
 def _refuse_unfit(model: Any) -> None:

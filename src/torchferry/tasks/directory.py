@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 from collections.abc import Iterator, Mapping
@@ -9,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+
+from transformers import CONFIG_MAPPING
 
 from torchferry import api, eager, releases
 from torchferry.errors import ExportError, UsageError
@@ -22,11 +25,7 @@ from torchferry.tasks import prepare
 from torchferry.tasks.experts import dense_experts
 from torchferry.tasks.prepared import Part, Prepared
 
-# a token at a time reads every weight once: one thread does so fastest from the file's own memory, which all processes then
-# share; several threads would part its rows between them, and read packed weights faster, as a prompt does on one thread too.
-# Weights of fewer bits have kernels for the packed form only
-AS_THEY_LIE = {"session.disable_prepacking": "1"}
-# a token also costs the time of every node: these passes leave half of them or fewer
+# a token costs the time of every node: these passes leave half of them or fewer
 FEWER_NODES = ("no-whole-slices", "whole-products", "last-logits")
 FROM_23 = ("whole-norms", "whole-rotations", "whole-attention")  # to operators that ONNX has from opset 23
 
@@ -59,6 +58,7 @@ def export_directory(
         raise UsageError(f"`{place}` is a file; a model that generates is exported to a directory")
     place.parent.mkdir(parents=True, exist_ok=True)
     check_writable(place / "model.onnx" if place.exists() else place)
+    tokenizer = _own_tokenizer(tokenizer)  # before the long work, so that one that cannot be read costs no time
     with listening(options.get("progress")), _in_eval(model), workspace(near=place) as folder:
         prepared = prepare(model, task, position_ids=position_ids)
         if prepared is None:
@@ -73,8 +73,8 @@ def export_directory(
             results = _graphs(prepared, folder, check, options)
         if not results[-1].ok:
             return results[-1]
-        _settle(prepared, folder, tokenizer, results)
-        result = _verified(prepared, folder, results[-1])
+        _settle(prepared, folder, results)
+        result = _verified(prepared, folder, _with_tokenizer(results[-1], prepared, folder, tokenizer))
         if not result.ok:
             if check:
                 raise ExportError(result)
@@ -119,41 +119,61 @@ def _fewer_nodes(options: Mapping[str, Any]) -> tuple[Edit, ...]:
     return tuple(Edit("translate", name) for name in (*FEWER_NODES, *(FROM_23 if newest >= 23 else ())))
 
 
-def _settle(prepared: Prepared, folder: Path, tokenizer: Any, results: list[Result]) -> None:
-    """Write everything beside the graphs."""
+def _settle(prepared: Prepared, folder: Path, results: list[Result]) -> None:
+    """Write what the runtime reads beside the graphs."""
     model = prepared.model
-    _config(model).to_json_file(folder / "config.json")
+    _write_config(model, folder / "config.json")
     if getattr(model, "generation_config", None) is not None:
         model.generation_config.save_pretrained(folder)
-    if tokenizer is not None:
-        _save_tokenizer(tokenizer, folder, left=prepared.task == "text-generation")
     settings: dict[str, Any] = {}
     for result in results:
         settings |= result.history.best.value("translate").settings
     known = {"level", "disabled", "config"}  # what `ort.session` can be told
     record = {"task": prepared.task, "longest": prepared.longest, "settings": {k: v for k, v in settings.items() if k in known}}
-    if prepared.task == "text-generation":
-        record["one_thread"] = AS_THEY_LIE
     (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
-def _config(model: Any) -> Any:
-    """Return the model's config, naming its class as save_pretrained would, but no code: the graphs need none."""
+def _write_config(model: Any, path: Path) -> None:
+    """Write the model's config, naming its class as save_pretrained would, but no code: the graphs need none.
+
+    That of a class which transformers does not know is read without the class: all values are written then, and under the
+    names that transformers asks for beside the class's own.
+    """
     config = type(model.config).from_dict({k: v for k, v in model.config.to_dict().items() if k != "auto_map"})
     config.architectures = [type(model).__name__]
-    return config
+    known = config.model_type in CONFIG_MAPPING
+    config.to_json_file(path, use_diff=known)
+    if not known:
+        general = {name: getattr(config, name) for name in config.attribute_map}
+        held = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps(general | held, indent=2) + "\n", encoding="utf-8")
 
 
-def _save_tokenizer(tokenizer: Any, folder: Path, left: bool) -> None:
-    if isinstance(tokenizer, str | Path):
-        if not tokens.present(Path(tokenizer)):
-            log.warning("`%s` has no tokenizer; the exported directory has none either", tokenizer)
-            return
-        tokenizer = tokens.read(Path(tokenizer))
-    for words in tokens.ready(tokenizer, left=left):
+def _own_tokenizer(tokenizer: Any) -> Any:
+    """Return a tokenizer that may be changed: a copy, or the one of a directory; None where there is none."""
+    if not isinstance(tokenizer, str | Path):
+        return copy.deepcopy(tokenizer)
+    if tokens.present(Path(tokenizer)):
+        return tokens.read(Path(tokenizer))
+    log.warning("`%s` has no tokenizer; the exported directory has none either", tokenizer)
+    return None
+
+
+def _with_tokenizer(result: Result, prepared: Prepared, folder: Path, tokenizer: Any) -> Result:
+    """Put the tokenizer beside the graphs; return the result with what had to be set among its notes."""
+    if tokenizer is None:
+        return result
+    said = tokens.ready(tokenizer, left=prepared.task == "text-generation")
+    for words in said:
         log.info(words)
-        tell(Event("tick", "check", words))
     tokenizer.save_pretrained(folder)
+    return _noted(result, *said)
+
+
+def _noted(result: Result, *words: str) -> Result:
+    step = result.history.best.step("verify")
+    assert step is not None
+    return _with_verify(result, notes=(*step.notes, *words))
 
 
 def _verified(prepared: Prepared, folder: Path, result: Result) -> Result:
@@ -175,16 +195,12 @@ def _quantised(prepared: Prepared, folder: Path, precision: str, result: Result)
     log.info("%s", measured)
     tell(Event("tick", "verify", str(measured)))
     record = json.loads((folder / RECORD).read_text(encoding="utf-8")) | {"quantised": asdict(measured)}
-    del record["one_thread"]
     (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     step = result.history.best.step("verify")
     assert step is not None
-    noted = _with_verify(
-        result,
-        notes=(*step.notes, f"the trials are of the exact file, before its weights were quantised; {measured}"),
-        findings=(*step.findings, Finding("quantised", facts=asdict(measured))),
-    )
-    return replace(noted, bytes=size_on_disk(path))
+    found = _with_verify(result, findings=(*step.findings, Finding("quantised", facts=asdict(measured))))
+    told = _noted(found, f"the trials are of the exact file, before its weights were quantised; {measured}")
+    return replace(told, bytes=size_on_disk(path))
 
 
 def _with_verify(result: Result, **changes: Any) -> Result:

@@ -1,0 +1,26 @@
+"""How long a text may be: the positions that a config speaks of, if the model does refuse one more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+NAMES = (
+    "max_target_positions",
+    "max_decoder_position_embeddings",
+    "max_position_embeddings",
+    "n_positions",
+    "max_seq_len",
+)  # in the order that a decoder among them is asked by
+
+
+def longest(config: Any, call: Callable[[int], object]) -> int | None:
+    """Return how long a text may be, None for no end. `call(n)` asks the model for a token after a past of n."""
+    most = next((n for n in (getattr(config, name, None) for name in NAMES) if isinstance(n, int) and n > 0), None)
+    if most is None:
+        return None
+    try:
+        call(most)
+    except (IndexError, RuntimeError, ValueError):  # whatever the model's own table does with an index beyond its end
+        return most
+    return None
