@@ -7,7 +7,7 @@ import functools
 import random
 import threading
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +16,7 @@ import torch
 
 from torchferry.deadline import TookTooLong, time_limit
 from torchferry.plain_scan import plain_scan
+from torchferry.refusals import RECURRENT, same_width, within_range
 
 # Up to here a whole copy is made for safety; a larger model shares its parameters with the copy, as memory would double.
 WHOLE_COPY_BYTES = 256 * 2**20
@@ -79,7 +80,7 @@ def call_on_made_input(module: Any, args: tuple[Any, ...], *, seed: int = 0) -> 
 
     A large model may well take that long; it gets all the time that the stage has.
     """
-    with _ctc_loss_checked(), _packed_widths_checked():
+    with _strictly():
         return _within_patience(module, args, seed)
 
 
@@ -94,50 +95,25 @@ def _within_patience(module: Any, args: tuple[Any, ...], seed: int) -> tuple[tor
 
 
 @contextmanager
-def _ctc_loss_checked() -> Iterator[None]:
-    """Let torch.ctc_loss refuse labels and lengths that are out of range: it reads beyond its arrays, and the process dies."""
-    original = torch.ctc_loss
-
-    def checked(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, *rest: Any, **options: Any) -> Any:
-        labels, ends, counts = (torch.as_tensor(t) for t in (targets, input_lengths, target_lengths))
-        room = targets.shape[-1] if targets.dim() == 2 else targets.numel() - counts.sum() + counts.max()
-        within = [(labels, log_probs.shape[-1] - 1), (ends, log_probs.shape[0]), (counts, room)]
-        if any(t.numel() and (t.min() < 0 or t.max() > most) for t, most in within):
-            raise RuntimeError("ctc_loss: a label or a length is out of range")
-        return original(log_probs, targets, input_lengths, target_lengths, *rest, **options)
-
-    with one_at_a_time:
-        torch.ctc_loss = checked
-        try:
-            yield
-        finally:
-            torch.ctc_loss = original
+def _strictly() -> Iterator[None]:
+    """Let torch refuse the calls that it should, and does not."""
+    recurrent = {name: same_width(getattr(torch._VF, name)) for name in RECURRENT}
+    with standing_in(torch, ctc_loss=within_range(torch.ctc_loss)), standing_in(torch._VF, **recurrent):
+        yield
 
 
 @contextmanager
-def _packed_widths_checked() -> Iterator[None]:
-    """Let a recurrent layer refuse a packed sequence of another width than its own: without gradients torch takes any."""
-
-    def checked(name: str) -> Any:
-        original = getattr(torch._VF, name)
-
-        def function(data: Any, *rest: Any) -> Any:
-            weights = rest[2]  # of a packed sequence the sizes of its batches come second, and the weights one later
-            packed = isinstance(rest[0], torch.Tensor) and isinstance(weights, list | tuple)
-            if packed and data.shape[-1] != (width := weights[0].shape[1]):
-                raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {width}, got {data.shape[-1]}")
-            return original(data, *rest)
-
-        return function
-
-    names = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+def standing_in(owner: types.ModuleType, **functions: Callable[..., Any]) -> Iterator[None]:
+    """Put functions in the place of a module's own; what it finds through `__getattr__` it finds there again afterwards."""
     with one_at_a_time:
-        vars(torch._VF).update({name: checked(name) for name in names})
+        before = {name: vars(owner)[name] for name in functions if name in vars(owner)}
+        vars(owner).update(functions)
         try:
             yield
         finally:
-            for name in names:
-                vars(torch._VF).pop(name, None)
+            for name in functions:
+                del vars(owner)[name]
+            vars(owner).update(before)
 
 
 def call(module: Any, args: tuple[Any, ...], *, seed: int = 0) -> tuple[torch.Tensor, ...]:
@@ -197,15 +173,22 @@ one_at_a_time = threading.RLock()
 
 @contextmanager
 def balanced() -> Iterator[None]:
-    """Leave torch's stack of function transforms as it was: an error inside vmap leaves a level on it that spoils later calls."""
+    """Leave torch's stack of function transforms, and autocast, as they were.
+
+    An error inside vmap leaves a level on that stack, and one inside a captured autocast block leaves autocast on.
+    """
     with one_at_a_time:
         inside = torch._C._functorch
         before = inside.maybe_current_level()
+        casts = [(kind, torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)) for kind in ("cpu", "cuda")]
         try:
             yield
         finally:
             while (level := inside.maybe_current_level()) is not None and level > (before or 0):
                 inside.pop_dynamic_layer_stack()
+            for kind, on, dtype in casts:
+                torch.set_autocast_enabled(kind, on)
+                torch.set_autocast_dtype(kind, dtype)
 
 
 @contextmanager

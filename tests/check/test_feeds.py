@@ -94,6 +94,15 @@ def test_names_that_differ_in_punctuation_alone_are_matched() -> None:
     assert fitted.feed["input.1"][0] == 1
 
 
+def test_a_name_with_words_before_it_is_matched_where_only_one_ends_so() -> None:
+    specs = tuple(Declared(f"serving_default_{n}:0", "tensor(float)", ("N",)) for n in ("x", "w"))
+    fitted = fit(specs, {"w": np.ones(2, np.float32), "x": np.zeros(2, np.float32)})
+    assert not fitted.refusals
+    assert fitted.feed["serving_default_w:0"][0] == 1
+    twice = tuple(Declared(n, "tensor(float)", ("N",)) for n in ("left.x", "right.x"))
+    assert fit(twice, {"x": np.ones(2, np.float32), "y": np.ones(2, np.float32)}).refusals
+
+
 def test_an_initializer_may_be_fed_too() -> None:
     fitted = fit((FLOATS,), {"x": np.ones((1, 3), np.float32), "scale": np.ones(1, np.float32)}, optional=("scale",))
     assert set(fitted.feed) == {"x", "scale"}

@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 
 import baked_files
+import misread_files
 import nested_files
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import torchferry
 
 assert baked_files.broken  # its files are among BROKEN
 assert nested_files.broken
+assert misread_files.broken
 
 
 @pytest.mark.parametrize("name", BROKEN)

@@ -197,3 +197,20 @@ def test_nothing_divided_by_nothing_is_no_evidence(name: str, tmp_path: Path) ->
     model, example = UNDEFINED[name]
     result = crossed(model.eval(), example, tmp_path)
     assert result.ok, [(d.code, d.message) for d in result.diagnoses]
+
+
+class Inpainted(nn.Module):
+    """Its mask says where numbers are to be made up, and those are the answer; nothing here looks at other tokens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.guess = nn.Linear(3, 3)
+
+    def forward(self, x, mask):
+        return torch.where(mask[..., None] != 0, x, self.guess(x))
+
+
+def test_what_lies_under_a_mask_is_garbage_only_where_attention_makes_it_so(tmp_path: Path) -> None:
+    model, other, args = Inpainted(), Inpainted(), (torch.randn(2, 6, 3), torch.ones(2, 6, dtype=torch.long))
+    assert verdict(model, args, stock(model, args, tmp_path / "same.onnx")).ok
+    assert not verdict(model, args, stock(other, args, tmp_path / "other.onnx")).ok

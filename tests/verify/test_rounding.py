@@ -181,3 +181,42 @@ def test_nan_is_not_infinity_rounded() -> None:
     want = Logarithm()(*args).numpy()
     got = np.where(np.isinf(want), np.nan, want)
     assert not ill_conditioned(Logarithm(), args, [want], [got.astype(np.float32)], exact=False, rounds=False)
+
+
+class RoundedFirst(nn.Module):
+    """Rounds numbers that nothing was done to but what is exact, and only then computes with them."""
+
+    def __init__(self, up: bool) -> None:
+        super().__init__()
+        self.up, self.fc = up, nn.Linear(2, 2)
+
+    def forward(self, x):
+        whole = torch.floor(x * 2 + 0.5) if self.up else torch.round(x * 2)
+        return self.fc(whole / 2)
+
+
+def test_a_half_that_is_exact_has_one_right_rounding(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    even, up = RoundedFirst(up=False), RoundedFirst(up=True)
+    up.load_state_dict(even.state_dict())
+    args = (torch.randn(4, 2),)
+    assert verdict(even, args, stock(even, args, tmp_path / "even.onnx")).ok
+    assert not verdict(even, args, stock(up, args, tmp_path / "up.onnx")).ok
+
+
+class Shortened(nn.Module):
+    """Its embedding shortens its own long rows where it looks them up, through a detached view of them."""
+
+    def __init__(self, longest: float | None) -> None:
+        super().__init__()
+        self.rows = nn.Embedding(20, 6, max_norm=longest)
+
+    def forward(self, ids):
+        return self.rows(ids).sum(-1)
+
+
+def test_what_a_model_writes_through_a_view_is_there_when_it_is_nudged(tmp_path: Path) -> None:
+    short, long = Shortened(1.0), Shortened(None)
+    long.load_state_dict(short.state_dict())
+    args = (torch.tensor([[1, 2], [3, 4]]),)
+    assert not verdict(short, args, stock(long, args, tmp_path / "long.onnx")).ok

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,8 @@ RANK = (
     "float",
     "double",
 )  # torch's promotion, roughly
-
-
+# Operators on quantised numbers: 0 as an int8 is where 128 is as a uint8, so that a cast there is another number.
+QUANTISED = re.compile(r"Q[A-Z]|.*([Qq]uantize|Integer)")
 EXACT_IN_DOUBLE = frozenset({"uint8", "int8", "uint16", "int16", "uint32", "int32"})
 
 
@@ -51,6 +52,7 @@ def _conflict(conflict: Conflict, said: dict[str, str]) -> Finding:
         "cast": [v for v, w in conflict.types.items() if w != to],
         "to": to,
         "constant": [v for v in conflict.types if v in fixed or v in stored],
+        "castable": not QUANTISED.match(node.op_type),
     }
     return Finding("type-conflict", _at(conflict.place), facts)
 

@@ -15,6 +15,7 @@ from torchferry.check import dtypes, graph, sniff
 from torchferry.records import Finding, Location
 
 LONGEST = 255  # bytes in the name of a file
+READ_AS_WEIGHTS = ("external-data-pointer", "external-data-page")  # text that onnxruntime loads where it is long enough
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,9 @@ def _examine(location: str, group: list[Piece], folder: Path, where: Location, m
     if sniff.is_pointer(head):
         yield Finding("external-data-pointer", where, {**facts, "size": size, "whole": sniff.pointer_size(head)})
         return
+    if sniff.is_page(head):
+        yield Finding("external-data-page", where, {**facts, "size": size})
+        return
     if short := [p.tensor for p in group if p.end > size]:
         yield Finding("external-data-truncated", where, {**facts, "size": size, "short": short})
     for piece in group:
@@ -155,7 +159,7 @@ def _holds(file: Path, needs: int) -> bool:
     if not file.is_file() or file.stat().st_size < needs:
         return False
     with file.open("rb") as data:
-        return not sniff.is_pointer(data.read(64))
+        return not sniff.is_pointer(head := data.read(256)) and not sniff.is_page(head)
 
 
 def relocate(model: onnx.ModelProto, moves: dict[str, str]) -> None:

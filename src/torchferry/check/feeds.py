@@ -109,17 +109,28 @@ def _pairs(
     """Return which unknown keys are surely which missing inputs."""
     if len(unknown) == len(missing) == 1:
         return [(unknown[0], missing[0])] if _plausible(wanted[missing[0]], feed[unknown[0]], but=(0,)) else []
-    pairs = []
-    for name in missing:
-        near = [k for k in unknown if _bare(str(k)) == _bare(name)]
-        if len(near) == 1 and sum(_bare(n) == _bare(name) for n in missing) == 1 and _plausible(wanted[name], feed[near[0]]):
-            pairs.append((near[0], name))
+    pairs: list[tuple[str, str]] = []
+    for alike in (_same, _ends_with):
+        for name in [n for n in missing if n not in dict(pairs).values()]:
+            near = [k for k in unknown if k not in dict(pairs) and alike(str(k), name)]
+            if len(near) == 1 and sum(alike(str(near[0]), n) for n in missing) == 1 and _plausible(wanted[name], feed[near[0]]):
+                pairs.append((near[0], name))
     return pairs
 
 
-def _bare(name: str) -> str:
-    """Return a name without what tools add to it: `:0`, dots, slashes, case."""
-    return re.sub(r"[^a-z0-9]", "", re.sub(r":\d+$", "", name).lower())
+def _same(key: str, name: str) -> bool:
+    """Whether two names are one but for what tools add: `:0`, dots, slashes, case."""
+    return "".join(_words(key)) == "".join(_words(name))
+
+
+def _ends_with(key: str, name: str) -> bool:
+    """Whether a name is the other with words before it: `serving_default_x:0` is `x` as TensorFlow spells it."""
+    one, two = _words(key), _words(name)
+    return bool(one and two) and (two[-len(one) :] == one or one[-len(two) :] == two)
+
+
+def _words(name: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+", re.sub(r":\d+$", "", name).lower())
 
 
 def _plausible(spec: Declared, value: Any, but: tuple[int, ...] = ()) -> bool:

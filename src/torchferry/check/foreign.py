@@ -72,14 +72,14 @@ def _model(job: Job, arrival: Arrival, target: Target | None, model: onnx.ModelP
     home = path.parent
     for edit in edits:
         passes.apply(model, edit.name, edit.params)
-    hidden = [f for f in external.findings(model, home, path.name) if f.kind == "external-data-pointer"]
+    hidden = [f for f in external.findings(model, home, path.name) if f.kind in external.READ_AS_WEIGHTS]
     used = path
     if edits or job.edits_for("check", "read-as"):
         used = folder / job.file_name
         place.write(model, used, home)
         home = folder
     found, reached = _open_and_run(job, model, used, Site(target, worker, home, used.name, folder))
-    found = [*hidden, *[f for f in found if f.kind != "external-data-pointer"]]
+    found = [*hidden, *[f for f in found if f.kind not in external.READ_AS_WEIGHTS]]
     runtime = str(target) if target is not None else f"onnxruntime {worker.version()}"
     return Step("check", _checked(model, used, runtime, 0 if hidden else reached), findings=tuple(source.located(model, found)))
 

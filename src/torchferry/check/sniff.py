@@ -9,6 +9,7 @@ from typing import Any
 MOST = (1 << 31) - 1  # protobuf's limit for one message
 # ModelProto's fields: {number: wire type}; 0 a number, 2 bytes with their length
 FIELDS = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 25: 2, 26: 2}
+BLANK = b"\xef\xbb\xbf \t\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,13 @@ def is_pointer(head: bytes) -> bool:
     return head.startswith(b"version https://git-lfs")
 
 
+def is_page(head: bytes) -> bool:
+    """Say whether bytes begin a web page, or the XML in which a server says no."""
+    lower = head.lstrip(BLANK)[:512].lower()
+    begins = lower.startswith((b"<!doctype", b"<html", b"<head", b"<?xml"))
+    return begins or (lower.startswith(b"<") and b"<html" in lower)
+
+
 def pointer_size(head: bytes) -> int | None:
     """Return the size of the object that a git-lfs pointer stands for."""
     sizes = [line.split()[1] for line in head.splitlines() if line.startswith(b"size ") and len(line.split()) == 2]
@@ -49,14 +57,13 @@ def pointer_size(head: bytes) -> int | None:
 
 
 def _by_magic(path: Path, head: bytes, size: int) -> Sniffed | None:
-    text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
-    lower = text[:512].lower()
+    text = head.lstrip(BLANK)
     if is_pointer(text):
         return Sniffed("git-lfs-pointer", {"size": pointer_size(text)})
-    if lower.startswith((b"<!doctype", b"<html", b"<head")) or (lower.startswith(b"<") and b"<html" in lower):
-        return Sniffed("web-page", {"title": _title(head)})
-    if lower.startswith((b"<?xml", b"<net ")):
+    if text[:5].lower() in (b"<?xml", b"<net "):
         return Sniffed("xml")
+    if is_page(text):
+        return Sniffed("web-page", {"title": _title(head)})
     if head.startswith(b"\x1f\x8b"):
         return Sniffed("gzip")
     if head.startswith((b"BZh", b"\xfd7zXZ\0")):

@@ -121,5 +121,21 @@ def nearest(model: onnx.ModelProto, stamped: int, most: int) -> int | None:
 
 
 def keeps_meaning(model: onnx.ModelProto, to: int) -> bool:
-    """Say whether no node would mean something else under a lower stamp. (A higher one is what the nodes were written for.)"""
-    return not any(to < CHANGED_MEANING.get(p.node.op_type, 0) <= stamped for p, stamped in _standard(model))
+    """Say whether every node means the same under another stamp: which of the two it was written for, nobody can tell."""
+    described = [v for g in graph.graphs(model) for v in (*g.input, *g.output, *g.value_info)]
+    ranks = {v.name: len(v.type.tensor_type.shape.dim) for v in described if v.type.tensor_type.HasField("shape")}
+    return not any(
+        min(to, stamped) < CHANGED_MEANING.get(p.node.op_type, 0) <= max(to, stamped) and not _same_in_both(p.node, ranks)
+        for p, stamped in _standard(model)
+    )
+
+
+def _same_in_both(node: onnx.NodeProto, ranks: dict[str, int]) -> bool:
+    """Whether a node is in a form whose meaning did not change: along the last axis, or with the statistics that it is given."""
+    if node.op_type == "BatchNormalization":
+        return len(node.output) == 1 and not graph.attributes(node).get("training_mode")
+    if node.op_type not in ("Softmax", "LogSoftmax", "Hardmax"):
+        return False
+    rank = next((ranks[n] for n in (node.input[0], node.output[0]) if n in ranks), None)
+    axis = graph.attributes(node).get("axis")
+    return axis == -1 or (rank is not None and (rank == 2 if axis is None else axis == rank - 1))

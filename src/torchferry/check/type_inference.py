@@ -108,7 +108,7 @@ def _node(place: graph.Place, found: Types, versions: dict[str, int], said: dict
     domain = "" if node.domain in schemas.STANDARD else node.domain
     schema = schemas.schema(node.op_type, versions.get(domain, 1), domain) or _foreign(node.op_type, domain)
     plain = _results(place, schema, found)  # also where subgraphs tell the types: a condition must be a truth value
-    results = _subgraph_results(place, found, said) or plain
+    results = _subgraph_results(place, found, said) or {**_told_by_onnx(node, schema, found), **plain}
     for output in node.output:
         real = results.get(output)
         if real is None:
@@ -118,6 +118,18 @@ def _node(place: graph.Place, found: Types, versions: dict[str, int], said: dict
         if output in said and said[output] != real:
             found.declared[output] = (said[output], real, place)
         found.of[output] = real
+
+
+def _told_by_onnx(node: onnx.NodeProto, schema: Any, found: Types) -> dict[str, str]:
+    """Return what onnx's own inference tells of operators of ai.onnx.ml: a classifier's labels are what its attributes list."""
+    if node.domain != "ai.onnx.ml" or schema is None:
+        return {}
+    known = {v: onnx.helper.make_tensor_type_proto(dtypes.ENUM[found.of[v]], None) for v in node.input if v in found.of}
+    try:
+        made = onnx.shape_inference.infer_node_outputs(schema, node, known)
+    except onnx.shape_inference.InferenceError:  # the node contradicts its operator, which others look at
+        return {}
+    return {name: dtypes.word(kind.tensor_type.elem_type) for name, kind in made.items() if kind.tensor_type.elem_type}
 
 
 def _foreign(op_type: str, domain: str) -> Any | None:

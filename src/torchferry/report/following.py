@@ -44,11 +44,12 @@ def _beside(path: str) -> str:
 
 
 def snippet(view: View) -> str:
-    """Return a few lines of Python that run the file."""
-    feeds = [f'"{t.name}": {_array(view, t)}' for t in view.inputs]
+    """Return a few lines of Python that run the file; numpy has no bfloat16, and onnxruntime takes none from Python."""
+    by_numpy = not any(t.dtype == "bfloat16" for t in view.inputs)
+    feeds = [f'"{t.name}": {_array(view, t, by_numpy=by_numpy)}' for t in view.inputs]
     listed = ", ".join(feeds) if len(feeds) < 2 else "\n    " + ",\n    ".join(feeds) + ",\n"
     lines = [
-        "import numpy as np, onnxruntime as ort",
+        "import numpy as np, onnxruntime as ort" if by_numpy else "import torch, torchferry as ort",
         *_session(view),
         f"outputs = session.run(None, {{{listed}}})",
     ]
@@ -63,11 +64,11 @@ def _session(view: View) -> list[str]:
     return ["options = ort.SessionOptions()", *registered, f"session = ort.InferenceSession({json.dumps(view.path)}, options)"]
 
 
-def _array(view: View, tensor: Tensor) -> str:
+def _array(view: View, tensor: Tensor, *, by_numpy: bool) -> str:
     sizes = [_size(view, s) for s in tensor.shape]
     shape = f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(map(str, sizes))})"
     fill = "ones" if tensor.dtype == "bool" or any(word in tensor.name for word in ("mask", "length")) else "zeros"
-    return f'np.{fill}({shape}, "{tensor.dtype}")'
+    return f'np.{fill}({shape}, "{tensor.dtype}")' if by_numpy else f"torch.{fill}({shape}, dtype=torch.{tensor.dtype})"
 
 
 def _size(view: View, size: str) -> int:

@@ -7,7 +7,9 @@ threshold, a rounded number), what is far off may be as right as eager is.
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ import torch
 
 from torchferry import eager
 from torchferry.verify.arrays import Array, arrays, is_float, wide
-from torchferry.verify.noise import Noisy, nudge
+from torchferry.verify.noise import Noisy, nudge, shaken
 
 NUDGES = 6  # perturbed runs that show how much rounding alone can move an output
 FACTOR = 2.0  # the file may be this much further from float64 than eager is
@@ -26,6 +28,7 @@ HANDFUL = 2  # numbers that may stay unexplained by bad luck, whatever their sha
 HOPELESS = 1e3  # times what a nudge does: no float64 run would clear that
 EDGE = float(np.finfo(np.float32).max) / 4  # a true value beyond it may be infinite on one side and not on the other
 SPREAD = 8.0  # and this much more than what nudging the inputs by one unit in the last place does
+Nudged = Callable[..., list[Array]]  # seed, and units in the last place -> the outputs with everything moved by so much
 
 
 def in_float64(module: torch.nn.Module, args: tuple[Any, ...]) -> list[Array] | None:
@@ -43,8 +46,13 @@ def in_float64(module: torch.nn.Module, args: tuple[Any, ...]) -> list[Array] | 
         return None
 
 
-def _nudged(module: torch.nn.Module, args: tuple[Any, ...], seed: int, size: float = 1.0) -> list[Array]:
-    """Return the outputs with inputs, weights, buffers and roundings nudged; of a large model's weights only the vectors."""
+def _nudged(
+    module: torch.nn.Module, args: tuple[Any, ...], seed: int, size: float = 1.0, *, settled: bool = False
+) -> list[Array]:
+    """Return the outputs with inputs, weights, buffers and roundings nudged; of a large model's weights only the vectors.
+
+    Inputs and buffers of a `settled` model are left alone: their digits are the same on both sides, and decide its steps.
+    """
     generator = torch.Generator().manual_seed(seed)
     twin = eager.fresh(module)
     whole = eager.weight_bytes(module) <= eager.WHOLE_COPY_BYTES
@@ -55,34 +63,43 @@ def _nudged(module: torch.nn.Module, args: tuple[Any, ...], seed: int, size: flo
                     weight.copy_(nudge(weight, generator, size))
                 elif weight.dim() < 2:  # shared with the user's model
                     part._parameters[name] = torch.nn.Parameter(nudge(weight, generator, size), requires_grad=False)
-            for name, buffer in part.named_buffers(recurse=False):
+            for name, buffer in () if settled else part.named_buffers(recurse=False):
                 part._buffers[name] = nudge(buffer, generator, size)
-    moved = tuple(nudge(a, generator, size) for a in args)
+    moved = args if settled else tuple(shaken(nudge(a, generator, size), generator) for a in args)
     for noisy in (Noisy(generator), nullcontext()):
         try:
             with noisy:
-                return arrays(eager.call(twin, moved))
+                made = eager.call(twin, moved)
+            return arrays(made if settled else [shaken(o, generator) for o in made])
         except Exception:  # an input at the edge of what the model takes; torch.cond and its like do not bear being watched
             continue
     return []
 
 
 def ill_conditioned(
-    module: torch.nn.Module, args: tuple[Any, ...], want: list[Array], got: list[Array], *, exact: bool, rounds: bool
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    want: list[Array],
+    got: list[Array],
+    *,
+    exact: bool,
+    rounds: bool,
+    settled: bool = False,
 ) -> bool:
     """Return whether rounding alone explains every difference: the file is as near to the truth as eager is.
 
     `exact` says that every op of the model is exactly rounded, so that no two right answers exist; `rounds`, that some op
-    turns a difference in the last place into a whole step.
+    turns a difference in the last place into a whole step; `settled`, that ops which could are all given exact numbers.
     """
     if any(w.shape != g.shape or w.dtype != g.dtype for w, g in zip(want, got, strict=True)):
         return False
-    if not rounds and _hopeless(module, args, want, got):
+    nudged = partial(_nudged, module, args, settled=settled)
+    if not rounds and _hopeless(nudged, want, got):
         return False
     truth = in_float64(module, args)
-    if not _choices_explained(module, args, want, got, truth, exact=exact):
+    if not _choices_explained(nudged, want, got, truth, exact=exact):
         return False
-    if rounds and not exact and _steps_alike(module, args, want, got):
+    if rounds and not exact and _steps_alike(nudged, want, got):
         return True
     floats = [n for n, w in enumerate(want) if is_float(w)]
     pairs = [(wide(want[n]), wide(got[n]), None if truth is None else truth[n]) for n in floats]
@@ -90,9 +107,9 @@ def ill_conditioned(
         return all(_explained(*pair, None).all() for pair in pairs)
     moved = [np.zeros(want[n].shape) for n in floats]
     for seed in range(FLIPS):
-        nudged = _nudged(module, args, seed)
-        if len(nudged) == len(want):
-            moved = [_further(m, w, nudged[n]) for m, n, (w, _, _) in zip(moved, floats, pairs, strict=True)]
+        other = nudged(seed)
+        if len(other) == len(want):
+            moved = [_further(m, w, other[n]) for m, n, (w, _, _) in zip(moved, floats, pairs, strict=True)]
         left = [~_explained(*pair, m) for pair, m in zip(pairs, moved, strict=True)]
         if not any(places.any() for places in left):
             return True
@@ -120,9 +137,7 @@ def _few(left: list[Array], pairs: list[tuple[Array, Array, Array | None]]) -> b
     return sum(int(places.sum()) for places in left) <= max(HANDFUL, unlike // 2)
 
 
-def _choices_explained(
-    module: torch.nn.Module, args: tuple[Any, ...], want: list[Array], got: list[Array], truth: list[Array] | None, *, exact: bool
-) -> bool:
+def _choices_explained(nudged: Nudged, want: list[Array], got: list[Array], truth: list[Array] | None, *, exact: bool) -> bool:
     """Return whether each whole number that differs is float64's own, or flips in eager when rounding errors are added.
 
     A choice (the largest of several, a rounded number) has no small differences, so each place is looked at by itself.
@@ -134,17 +149,16 @@ def _choices_explained(
     for seed in range(0 if exact else FLIPS):
         if not any(places.any() for places in unlike.values()):
             break
-        nudged = _nudged(module, args, seed, STEP_NUDGE)
-        for n, places in unlike.items() if len(nudged) == len(want) else ():
-            if nudged[n].shape == places.shape:
-                unlike[n] = places & (nudged[n] == want[n])
+        other = nudged(seed, STEP_NUDGE)
+        for n, places in unlike.items() if len(other) == len(want) else ():
+            if other[n].shape == places.shape:
+                unlike[n] = places & (other[n] == want[n])
     return not any(places.any() for places in unlike.values())
 
 
-def _hopeless(module: torch.nn.Module, args: tuple[Any, ...], want: list[Array], got: list[Array]) -> bool:
+def _hopeless(nudged: Nudged, want: list[Array], got: list[Array]) -> bool:
     """Return whether a difference is so far beyond what one nudge does that nothing else need be asked."""
-    nudged = _nudged(module, args, 0)
-    for w, g, n in zip(want, got, nudged, strict=False):
+    for w, g, n in zip(want, got, nudged(0), strict=False):
         if not is_float(w) or w.shape != g.shape or w.shape != n.shape or not w.size:
             continue
         with np.errstate(invalid="ignore", over="ignore"):
@@ -155,9 +169,9 @@ def _hopeless(module: torch.nn.Module, args: tuple[Any, ...], want: list[Array],
     return False
 
 
-def _steps_alike(module: torch.nn.Module, args: tuple[Any, ...], want: list[Array], got: list[Array]) -> bool:
+def _steps_alike(nudged: Nudged, want: list[Array], got: list[Array]) -> bool:
     """Return whether eager itself, nudged, takes as many steps of the same height as the file does, in every output of floats."""
-    runs = [_nudged(module, args, seed, STEP_NUDGE) for seed in range(NUDGES)]
+    runs = [nudged(seed, STEP_NUDGE) for seed in range(NUDGES)]
     for n, (w, g) in enumerate(zip(want, got, strict=True)):
         if not is_float(w):
             continue

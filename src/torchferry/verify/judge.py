@@ -109,7 +109,7 @@ def _weigh(bench: Bench, judged: Judged) -> Judged:
     want, got, plan = list(judged.want), list(judged.got), judged.plan
     if any(d.what in ("count", "shape", "dtype") for d in judged.trial.differences):
         return _as(judged, "differ")
-    if only_padding(bench.sides, bench.allowed, judged.args, want, got):
+    if only_padding(bench.sides, bench.allowed, judged.args, want, got, weighs=bench.nature.weighs):
         return _as(judged, "padding-only", "the outputs differ only at padded positions")
     if _unlike_only_beyond(bench, plan, want, got):
         return _as(judged, "differ", "eager itself is not finite there", strange=True)
@@ -132,7 +132,8 @@ def _as(judged: Judged, outcome: Outcome, note: str = "", *, strange: bool = Fal
 def _rounding(bench: Bench, args: Call, want: list[Array], got: list[Array]) -> bool:
     """Return whether rounding explains the difference."""
     kind = bench.nature
-    return ill_conditioned(bench.sides.bound.module, args, want, got, exact=kind.exact, rounds=kind.rounds)
+    flags = {"exact": kind.exact, "rounds": kind.rounds, "settled": kind.settled}
+    return ill_conditioned(bench.sides.bound.module, args, want, got, **flags)
 
 
 def _overflows(bench: Bench, plan: Plan, want: Sequence[Array], got: Sequence[Array]) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from torchferry.verify.tape import SORTING, Note
-from torchferry.verify.ties import sorts
+from torchferry.verify.ties import picks, sorts
 
 # ops whose result is the same number on every machine: exactly rounded, or no arithmetic at all
 _EXACT = frozenset((
@@ -29,6 +29,7 @@ _STEPS = (
     "round", "quant", "floor", "ceil", "trunc", "bucketize", "searchsorted", "argmax", "argmin", "topk", "sort",
     "sign", "int8",
 )  # fmt: skip
+_WEIGHING = ("attention", "softmax", "transformer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,12 @@ class Nature:
 
     learned: bool  # it has weights; without any it is a plain function whose behaviour at NaN and ties is its meaning
     exact: bool  # every op is exactly rounded: there is one right answer
-    rounds: bool  # some op turns a small difference into a whole step: rounding, quantising, picking the largest
+    rounds: bool  # some op turns a rounding error into a whole step: rounding, quantising, picking the largest
+    settled: bool  # such ops are there, and nothing is rounded before them: which step it is, the inputs' own digits decide
     sorting: Note | None  # the first op that picks among equals
     sorts_last: bool  # and that op's answer is the model's
     attends: bool  # it has an attention kernel, which makes something of infinities in its own way
+    weighs: bool  # it has attention of any making, in which tokens without one to look at may get any numbers
     maximises: bool  # it takes maxima or minima, which pass NaN on in torch and pass over it in onnxruntime
     complex: bool  # complex numbers become pairs of reals, whose squares overflow where torch's own magnitude does not
     random: tuple[bool, ...]  # which outputs are drawn anew at every call
@@ -49,12 +52,16 @@ class Nature:
 def nature(module: torch.nn.Module, notes: Sequence[Note], random: tuple[bool, ...]) -> Nature:
     """Return what kind of model this is, from its parameters and from what eager was seen to do."""
     learned = any(p.numel() > 0 for p in module.parameters())
-    exact = all(n.location.op in _EXACT for n in notes)
-    rounds = sorts(notes) is not None or any(word in n.op for n in notes for word in _STEPS)
+    steps = [place for place, n in enumerate(notes) if picks(n) or any(word in n.op for word in _STEPS)]
+    inexact = next((place for place, n in enumerate(notes) if n.location.op not in _EXACT), len(notes))
+    settled = bool(steps) and steps[-1] < inexact < len(notes)
+    rounds = bool(steps) and not settled
     maximises = any(takes_maximum(n) for n in notes)
     attends = any("attention" in n.op for n in notes)
+    weighs = any(word in n.op for n in notes for word in _WEIGHING)
     pairs = any("complex" in d for n in notes for d in n.dtypes)
-    return Nature(learned, exact, rounds, sorts(notes), _sorts_last(notes), attends, maximises, pairs, random)
+    sorting, exact = sorts(notes), inexact == len(notes)
+    return Nature(learned, exact, rounds, settled, sorting, _sorts_last(notes), attends, weighs, maximises, pairs, random)
 
 
 def takes_maximum(note: Note) -> bool:

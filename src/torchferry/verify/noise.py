@@ -36,15 +36,12 @@ class Noisy(TorchDispatchMode):
         if not isinstance(out, torch.Tensor) or out.is_nested or not out.is_floating_point():
             return out
         if scale is not None:
-            moved = out + self._signs(out) * scale * torch.finfo(out.dtype).eps
+            moved = out + _signs(out, self._generator) * scale * torch.finfo(out.dtype).eps
         elif (many := terms(str(func), given, [out])) > 1:
-            moved = _moved(out, self._signs(out), math.sqrt(many))
+            moved = _moved(out, _signs(out, self._generator), math.sqrt(many))
         else:
             return out
         return out.copy_(moved) if func._schema.is_mutable else moved
-
-    def _signs(self, like: torch.Tensor) -> torch.Tensor:
-        return 2 * torch.randint(0, 2, like.shape, generator=self._generator) - 1
 
 
 def _scale(op: str, given: list[torch.Tensor]) -> Any:
@@ -57,6 +54,15 @@ def _scale(op: str, given: list[torch.Tensor]) -> Any:
 def nudge(tensor: torch.Tensor, generator: torch.Generator, size: float) -> torch.Tensor:
     """Return a tensor whose numbers are moved up or down, or left, by some units in the last place."""
     return _moved(tensor, torch.randint(-1, 2, tensor.shape, generator=generator), size)
+
+
+def shaken(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return what a model is given, or returns, moved like a sum along its longest axis: single ops do not show it all."""
+    return _moved(tensor, _signs(tensor, generator), math.sqrt(max(tensor.shape, default=1)))
+
+
+def _signs(like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return 2 * torch.randint(0, 2, like.shape, generator=generator) - 1
 
 
 def _moved(tensor: torch.Tensor, signs: torch.Tensor, size: float) -> torch.Tensor:

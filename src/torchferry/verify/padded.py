@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from torchferry.records import Fault, Tolerance
+from torchferry.records import Fault, TensorSpec, Tolerance
 from torchferry.verify.arrays import Array, array, is_float, wide
 from torchferry.verify.compare import wrong
 from torchferry.verify.garbage import per_token, tokens, with_garbage
@@ -14,11 +14,17 @@ from torchferry.verify.masks import empty_rows, speaks_of, token_mask, under_pad
 from torchferry.verify.sides import Call, Sides
 
 
-def only_padding(sides: Sides, allowed: Tolerance, args: Call, want: Sequence[Array], got: Sequence[Array]) -> bool:
-    """Return whether the sides differ only where tokens are not real, and eager's numbers there are garbage."""
+def only_padding(
+    sides: Sides, allowed: Tolerance, args: Call, want: Sequence[Array], got: Sequence[Array], *, weighs: bool
+) -> bool:
+    """Return whether the sides differ only where tokens are not real, and eager's numbers there are garbage.
+
+    A mask that is merely called so may say where numbers are to be made up, which are then the answer: it counts as one of
+    padding where the model `weighs` tokens by each other.
+    """
     bound = sides.bound
     real = tokens(bound, args)
-    if real is None or real.all():
+    if real is None or real.all() or not (weighs or _named_for_padding(sides)):
         return False
     other = with_garbage(bound, args, real, tuple(a.reshape(-1).roll(1).reshape(a.shape) for a in args))
     garbled = any(o is not a for o, a in zip(other, args, strict=True))
@@ -36,11 +42,21 @@ def only_padding(sides: Sides, allowed: Tolerance, args: Call, want: Sequence[Ar
     return True
 
 
-def _tokens_of_output(sides: Sides, args: Call, real: Array, n: int, want: Array) -> Array | None:
-    """Return where an output stands for padding, token by token; None where it may stand for tokens that no mask speaks of."""
+def _named_for_padding(sides: Sides) -> bool:
+    mask = _mask(sides)
+    return mask is not None and any(word in mask.name.lower() for word in ("pad", "attention", "attn"))
+
+
+def _mask(sides: Sides) -> TensorSpec | None:
+    """Return the input that is a token mask, or None."""
     bound = sides.bound
     examples = {s.name: array(a) for s, a in zip(bound.signature.inputs, bound.args, strict=True)}
-    mask = token_mask(bound.signature, examples, bound.roles)
+    return token_mask(bound.signature, examples, bound.roles)
+
+
+def _tokens_of_output(sides: Sides, args: Call, real: Array, n: int, want: Array) -> Array | None:
+    """Return where an output stands for padding, token by token; None where it may stand for tokens that no mask speaks of."""
+    bound, mask = sides.bound, _mask(sides)
     if mask is None:
         return None
     at, files = sides.order[n], sides.file.outputs

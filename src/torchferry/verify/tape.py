@@ -187,7 +187,7 @@ def terms(op: str, taken: list[torch.Tensor], results: list[torch.Tensor]) -> in
 _ADDING = (  # words in the names of ops that add up numbers
     "var", "std", "cumsum", "norm", "softmax", "logsumexp", "attention", "transformer", "lstm", "gru", "rnn", "cdist",
     "dist", "prod", "pool", "upsample", "interpolate", "fft", "trapz", "scatter_add", "index_add", "scatter_reduce",
-    "index_put", "grid_sampl", "bilinear", "einsum", "cov", "corr", "trace", "det", "inv", "solve", "svd", "eigh",
+    "index_put", "grid_sampl", "bilinear", "einsum", "cov", "corr", "trace", "_det", "logdet", "inv", "solve", "svd", "eigh",
     "qr", "cholesky",
 )  # fmt: skip
 

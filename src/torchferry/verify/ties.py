@@ -12,7 +12,12 @@ from torchferry.verify.tape import SORTING, Note
 
 def sorts(notes: Sequence[Note]) -> Note | None:
     """Return the first op that picks an order or a place among equals, or None."""
-    return next((n for n in notes if n.location.op in SORTING and (len(n.dtypes) > 1 or "int64" in n.dtypes)), None)
+    return next((n for n in notes if picks(n)), None)
+
+
+def picks(note: Note) -> bool:
+    """Return whether an op picks an order or a place among equals."""
+    return note.location.op in SORTING and (len(note.dtypes) > 1 or "int64" in note.dtypes)
 
 
 def tied(notes: Sequence[Note]) -> Note | None:

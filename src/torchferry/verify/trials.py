@@ -26,6 +26,7 @@ PLAUSIBLE = (
     "constant-rows",
     "zeros",
     "duplicates",
+    "padded-ids",
     "random-mask",
     "one-valid",
     "all-ones",

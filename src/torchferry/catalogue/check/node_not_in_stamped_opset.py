@@ -18,8 +18,9 @@ class NodeNotInStampedOpset(FindingRule):
     ## Do instead
     Stamp the opset that the nodes are written for, or write the node in the form of the stamped one.
     ## Repair safety
-    Safe where one opset fits every node and none of them means something else under it; the nearest is taken. Unsafe where
-    a lower stamp would change what, say, Softmax means.
+    Safe where one opset fits every node and none of them means something else under it; the nearest is taken. Where another
+    stamp would change what, say, Softmax means, the odd node is written out in operators of the stamped opset, under which
+    the others keep their meaning; where that cannot be done, a new stamp is unsafe.
     """
 
     code, severity = "CHK010", "error"

@@ -18,7 +18,8 @@ class OperandTypesDiffer(FindingRule):
     Cast one of them, or store the constant in the activations' type.
     ## Repair safety
     Safe: a constant is rewritten in the activations' type where it is the same number there; otherwise the operand that
-    PyTorch would convert is cast. Activations in half precision are never widened for a constant's sake.
+    PyTorch would convert is cast. Activations in half precision are never widened for a constant's sake. Zero points and
+    quantised numbers are left as they are: as another type they are other numbers.
     """
 
     code, severity = "CHK015", "error"
@@ -29,9 +30,15 @@ class OperandTypesDiffer(FindingRule):
         return f"{at(finding)}: its operands must be of one type, but {types}"
 
     def help(self, finding: Finding) -> str:
+        if not finding.facts["castable"]:
+            return (
+                "quantise again: a zero point has the type of the numbers it belongs to, and which of the two was meant is lost"
+            )
         return f"cast {listed(finding.facts['cast'])} to {finding.facts['to']}"
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+        if not finding.facts["castable"]:
+            return
         params = {
             "node": finding.location.onnx_node if finding.location else "",
             "values": finding.facts["cast"],

@@ -17,7 +17,7 @@ class RandomOutput(Rule):
 
     ## Do instead
     If it is dropout, call `model.eval()`, or give `training=self.training` to `F.dropout`. If the numbers are meant, take
-    them as an input: the caller draws them, and the file can be verified.
+    them as an input with `noise="input"`: the caller draws them, and the file can be verified.
 
     ## Repair safety
     Unsafe: the file keeps its own generator and is handed over although the values of this output were not compared.
@@ -33,7 +33,8 @@ class RandomOutput(Rule):
             yield Diagnosis(
                 self.code,
                 f"{outputs} is random in the model and in the file: only shape and dtype could be compared",
-                "call `model.eval()` if it is dropout; take the random numbers as an input if they are meant",
+                "call `model.eval()` if it is dropout; if the numbers are meant, take them as an input: "
+                'noise="input", or --noise input',
                 finding.location or Location(),
                 severity="warning" if accepted else "error",
             )
