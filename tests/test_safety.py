@@ -219,3 +219,20 @@ def test_what_libraries_warn_of_goes_to_the_log_and_not_to_the_screen(caplog: py
     assert result.ok
     assert [str(w.message) for w in shown] == []
     assert any("an old habit" in record.getMessage() for record in caplog.records)
+
+
+def test_torchs_own_functions_are_back_after_a_call_that_makes_them_stricter() -> None:
+    before = torch.ctc_loss
+
+    class Nested(nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            outside = torch.ctc_loss
+            eager.call_on_made_input(nn.Identity(), (x[None],))
+            assert torch.ctc_loss is outside is not before
+            assert "lstm" in vars(torch._VF)
+            return (x,)
+
+    eager.call_on_made_input(Nested(), (torch.ones(2),))
+    assert torch.ctc_loss is before
+    assert "lstm" not in vars(torch._VF)
+    assert callable(torch._VF.lstm)

@@ -176,6 +176,18 @@ def test_the_snippet_respects_bounds_and_multiples() -> None:
     assert "np.zeros((5, 1, 32, 65)" in snippet(view)
 
 
+def test_the_snippet_feeds_bfloat16_as_tensors_since_numpy_has_none() -> None:
+    view = View("export", True, "", path="m.onnx", inputs=(Tensor("x", "bfloat16", ("2", "3")), Tensor("ids", "int64", ("2",))))
+    assert snippet(view).splitlines() == [
+        "import torch, torchferry as ort",
+        'session = ort.InferenceSession("m.onnx")',
+        "outputs = session.run(None, {",
+        '    "x": torch.zeros((2, 3), dtype=torch.bfloat16),',
+        '    "ids": torch.zeros((2,), dtype=torch.int64),',
+        "})",
+    ]
+
+
 def test_what_to_do_next_names_each_code_once() -> None:
     (only,) = following(see(refused()))
     assert only.code == "torchferry explain CAP003\ntorchferry explain TRN001"
