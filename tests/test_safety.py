@@ -148,6 +148,13 @@ def test_a_read_only_target_is_refused_before_any_work(tmp_path: Path) -> None:
         torchferry.export(Keeper(), (torch.randn(3, 4),), target)
 
 
+@pytest.mark.parametrize("name", ["model.json", "model.TEXTPROTO"])
+def test_a_name_by_which_onnx_would_write_text_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(torchferry.UsageError, match=r"name it `.*model\.onnx`"):
+        torchferry.export(nn.Identity(), (torch.ones(2),), tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_a_killed_run_left_is_swept_by_the_next(tmp_path: Path) -> None:
     left = tmp_path / f"{files.PREFIX}999999999-abc"
     left.mkdir()

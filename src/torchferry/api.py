@@ -26,6 +26,7 @@ TAKEN_FROM_TORCH = frozenset(
         "keep_initializers_as_inputs", "operator_export_type", "optimize", "profile", "report", "training", "verbose", "verify",
     }
 )  # fmt: skip
+TEXT = (".json", ".onnxjson", ".textproto", ".prototxt", ".pbtxt", ".txtpb", ".onnxtxt", ".onnxtext")  # onnx goes by these names
 
 
 def export(
@@ -64,7 +65,8 @@ def export(
     target: "onnxruntime" (the installed one), "onnxruntime==1.17" or "opset 15": where the file must load.
     repair: "off", "safe" (only what keeps the model's meaning) or "unsafe".
     check: raise ExportError when nothing verified came out; with False, look at `result.ok` and `result.diagnoses`.
-    task: "text-generation" and the like: a transformers model as one graph with a cache, in a directory `f` that generates.
+    task: "text-generation" and the like: a transformers model as one graph with a cache, in a directory `f` that generates. It
+    makes its own inputs; an example call is not needed, and not looked at.
     tokenizer_from: with a task, the directory whose tokenizer goes along.
     precision: with a task, "int8" or "int4" weights; what that costs in accuracy is measured and told.
     noise: "input" makes each draw of random numbers in `forward` an input of the file, so that it can be verified.
@@ -80,9 +82,13 @@ def export(
 
         if f is None:
             raise UsageError('a task makes a directory; say where: export(model, f="OUT/", task=...)')
+        _refuse_beside_a_task(
+            input_names=input_names, output_names=output_names, dynamic_shapes=dynamic_shapes, dynamic_axes=dynamic_axes,
+            examples=examples, noise=noise,
+        )  # fmt: skip
         return export_directory(
             model, f, task=task, tokenizer=tokenizer_from, opset_version=opset_version, target=target, repair=repair,
-            precision=precision, check=check, budget=budget, progress=progress,
+            precision=precision, check=check, budget=budget, progress=progress, ranges=ranges, edits=edits,
         )  # fmt: skip
     if precision is not None:
         raise UsageError('precision goes with a task: export(model, f="OUT/", task="text-generation", precision=...)')
@@ -103,9 +109,7 @@ def export(
         budget=budget or Budget(),
         edits=tuple(edits),
     )
-    destination = Path(f) if f is not None else None
-    if destination is not None:
-        check_writable(destination)
+    destination = _destination(f)
     began = time.perf_counter()
     with _working(job, destination, progress) as prepared:
         history = pipeline.heal(prepared, _allowed(repair))
@@ -168,9 +172,7 @@ def check(
     output: where to put the mended file; the file itself is never touched. `result.path` is the one to use.
     Never raises for what is wrong with the file.
     """
-    destination = Path(output) if output is not None else None
-    if destination is not None:
-        check_writable(destination)
+    destination = _destination(output)
     job = Job(onnx=Path(path), feeds=_feeds(feeds), target=target, budget=budget or Budget())
     began = time.perf_counter()
     with _working(job, destination, progress) as prepared:
@@ -224,6 +226,22 @@ def _hand_over(history: History, destination: Path | None) -> Result:
     folder = tempfile.TemporaryDirectory(prefix="torchferry-")
     kept = keep_without_name(made, Path(folder.name))
     return Result("export", history, kept, bytes=size_on_disk(kept), folder=folder)
+
+
+def _destination(f: str | Path | None) -> Path | None:
+    """Return where the file goes; raises UsageError where it cannot be put, or would be written as text."""
+    if f is None:
+        return None
+    path = Path(f)
+    if path.suffix.lower() in TEXT:
+        raise UsageError(f"`{path}` is for text, and a model is none; name it `{path.with_suffix('.onnx')}`")
+    check_writable(path)
+    return path
+
+
+def _refuse_beside_a_task(**given: Any) -> None:
+    if unused := [f"`{name}`" for name, value in given.items() if value is not None]:
+        raise UsageError(f"a task makes the inputs of its graphs itself: leave out {', '.join(unused)}")
 
 
 def _with_noise(

@@ -54,6 +54,19 @@ def test_a_task_without_a_directory_is_refused() -> None:
         torchferry.export(families.decoder("gpt2"), task="text-generation")
 
 
+def test_what_a_task_settles_itself_is_not_taken_in_silence(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="leave out `input_names`, `dynamic_axes`"):
+        torchferry.export(
+            families.decoder("gpt2"), f=tmp_path / "out", task="text-generation", input_names=["ids"], dynamic_axes={"ids": [0]}
+        )
+
+
+def test_a_directory_that_cannot_be_made_is_said_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match=r"cannot write .*: Not a directory"):
+        torchferry.export(families.decoder("gpt2"), f=tmp_path / "file" / "inside" / "out", task="text-generation")
+
+
 def command(*words: str, said: str = "") -> str:
     done = subprocess.run(
         [sys.executable, "-m", "torchferry", *words], input=said, capture_output=True, text=True, timeout=600, check=False

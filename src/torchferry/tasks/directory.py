@@ -56,7 +56,10 @@ def export_directory(
     place = Path(directory)
     if place.exists() and not place.is_dir():
         raise UsageError(f"`{place}` is a file; a model that generates is exported to a directory")
-    place.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write `{place}`: {error.strerror}") from error
     check_writable(place / "model.onnx" if place.exists() else place)
     tokenizer = _own_tokenizer(tokenizer)  # before the long work, so that one that cannot be read costs no time
     with listening(options.get("progress")), _in_eval(model), workspace(near=place) as folder:
