@@ -42,6 +42,19 @@ class BranchInLoop(nn.Module):
         return torch._higher_order_ops.while_loop(lambda t, y: t < 1.0, step, (torch.tensor(0.0), x.clone()))[1]
 
 
+class Places(nn.Module):
+    """Both sides give the columns of one tensor of places, which share its memory."""
+
+    def forward(self, x):
+        def high(x):
+            return torch.nonzero(x > 0.5, as_tuple=True)
+
+        def low(x):
+            return torch.nonzero(x < 0.1, as_tuple=True)
+
+        return torch.cond(x.sum() > 4, high, low, (x,))
+
+
 class Mapped(nn.Module):
     def forward(self, x):
         return map_rows(lambda row: row.cumsum(0) + 1, x)
@@ -62,7 +75,7 @@ class Scored(nn.Module):
         return flex_attention(x, x, x, score_mod=lambda score, b, h, i, j: score - (i - j).abs())
 
 
-@pytest.mark.parametrize("model", [Twice(), Same(), Mapped(), BranchInLoop()], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("model", [Twice(), Same(), Places(), Mapped(), BranchInLoop()], ids=lambda m: type(m).__name__)
 def test_loops_and_branches_of_torch_are_converted(model: nn.Module) -> None:
     assert torchferry.export(model, (torch.rand(3, 4),)).ok
 

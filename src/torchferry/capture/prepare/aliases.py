@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -55,9 +56,22 @@ def _aliases(body: fx.GraphModule) -> Iterator[tuple[fx.Node, int]]:
 
 
 def _base(node: fx.Node) -> fx.Node:
-    """Return the node whose memory a tensor may have, through views and changes of dtype that change nothing."""
-    while isinstance(node.target, torch._ops.OpOverload) and isinstance(node.args[0] if node.args else None, fx.Node):
-        if not any(given.alias_info for given in node.target._schema.returns):
+    """Return the node whose memory a tensor may have, through views, items of a list and changes of dtype that change nothing."""
+    while isinstance(source := node.args[0] if node.args else None, fx.Node):
+        if not (_gives(source, _is_list) if node.target is operator.getitem else _gives(node, _is_view)):
             break
-        node = node.args[0]  # type: ignore[assignment]
+        node = source
     return node
+
+
+def _gives(node: fx.Node, what: Callable[[Any], bool]) -> bool:
+    return isinstance(node.target, torch._ops.OpOverload) and any(map(what, node.target._schema.returns))
+
+
+def _is_view(given: Any) -> bool:
+    return given.alias_info is not None
+
+
+def _is_list(given: Any) -> bool:
+    """Whether tensors are given as a list: parts of one, sooner or later, whatever the operator says."""
+    return given.type.kind() == "ListType"
