@@ -94,6 +94,12 @@ def test_what_looks_at_other_axes_gets_three_of_them() -> None:
     assert (found["Conv"], found["Unsqueeze"]) == (3, 2 + 3), "before the head the axis is put back"
 
 
+def test_a_transpose_that_leaves_the_axes_in_place_is_none() -> None:
+    text = BLOCK.replace("head = Transpose<perm = [1, 0]>(table)", "head = Transpose<perm = [0, 1]>(table)")
+    found = convolved(block(text.replace("length, 48] y", "length, 32] y"), table=(32, 32)))
+    assert (found["Conv"], found["MatMul"]) == (2, 1)
+
+
 def test_matrices_that_are_fed_stay() -> None:
     text = BLOCK.replace("x)", "x, float[32, 48] wide)", 1)
     model = block(text)

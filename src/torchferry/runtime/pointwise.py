@@ -19,30 +19,16 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass, ShapeInferencePass
 
 from torchferry import ort
 from torchferry.result import size_on_disk
-from torchferry.translate.draft import Draft, attribute, made
+from torchferry.translate.draft import Draft, attribute, transposed
 
 LEAST = 2**18  # weights of a product: with fewer, the nodes around a convolution take as long as it saves
 BLOCK = 16  # channels that are laid out together, at most
 SHARE = 4  # weights are held up to three times over while they are laid out: they may be this part of the memory
 # what is computed number by number keeps the axis that a convolution adds, as norms over the last axis do
-ONE_BY_ONE = {
-    "Add",
-    "Div",
-    "Erf",
-    "Exp",
-    "Gelu",
-    "Mul",
-    "Neg",
-    "Pow",
-    "Reciprocal",
-    "Relu",
-    "Sigmoid",
-    "Softplus",
-    "Sqrt",
-    "Sub",
-    "Tanh",
-}
-NORMS = {"LayerNormalization", "RMSNormalization"}
+ONE_BY_ONE = (
+    "Add", "Div", "Erf", "Exp", "Gelu", "Mul", "Neg", "Pow", "Reciprocal", "Relu", "Sigmoid", "Softplus", "Sqrt", "Sub", "Tanh",
+)  # fmt: skip
+NORMS = ("LayerNormalization", "RMSNormalization")
 
 
 def by_convolutions(path: Path) -> bytes | None:
@@ -87,8 +73,8 @@ def _kernel(node: ir.Node, least: int) -> ir.Value | None:
     if (node.domain, node.op_type) != ("", "MatMul") or _rank(node.inputs[0]) != 3:
         return None
     value = node.inputs[1]
-    turned = made(value, "Transpose")
-    matrix = turned.inputs[0] if turned is not None else value
+    turned = transposed(value)
+    matrix = value if turned is None else turned
     tensor = matrix.const_value if matrix is not None and not matrix.is_graph_input() else None
     if tensor is None or len(tensor.shape) != 2 or tensor.dtype != ir.DataType.FLOAT or tensor.size < least:
         return None
@@ -104,8 +90,7 @@ def _convolve(product: ir.Node, kernel: ir.Value, wide: dict[ir.Value, ir.Value]
     front, window = draft.constant([0], np.int64), draft.constant([2, 3], np.int64)
     rows = wide.get(value) or draft("Unsqueeze", value, front)
     channels = draft("Transpose", rows, perm=[0, 3, 1, 2])
-    turned = made(kernel, "Transpose")
-    weights = draft("Unsqueeze", turned.inputs[0] if turned else draft("Transpose", kernel, perm=[1, 0]), window)
+    weights = draft("Unsqueeze", transposed(kernel) or draft("Transpose", kernel, perm=[1, 0]), window)
     given = draft("Conv", channels, weights, added[1] if added is not None else None, kernel_shape=[1, 1])
     _widened(draft, draft("Transpose", given, perm=[0, 2, 3, 1]), front, wide)
 

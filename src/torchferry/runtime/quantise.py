@@ -15,6 +15,7 @@ from torchferry import ort
 from torchferry.certificate import KEY
 from torchferry.errors import UsageError, did_you_mean
 from torchferry.runtime.columns import quantise_columns
+from torchferry.translate.draft import transposed
 
 BITS = {"int8": 8, "int4": 4}
 # weights that share a scale. int8 comes to blocks only where it must be exact: the smallest with a fast kernel. int4 is there to
@@ -76,7 +77,7 @@ def only_matmuls(model: ir.Model) -> None:
     for node in list(model.graph):
         if node.domain == "" and node.op_type == "Gemm" and _plain_gemm(node):
             _split_gemm(model.graph, node)
-        elif node.domain == "" and node.op_type == "MatMul" and (matrix := _transposed(node.inputs[1])) is not None:
+        elif node.domain == "" and node.op_type == "MatMul" and (matrix := transposed(node.inputs[1])) is not None:
             node.replace_input_with(1, _turned(model.graph, matrix))
 
 
@@ -114,16 +115,6 @@ def _split_gemm(graph: ir.Graph, node: ir.Node) -> None:
         made.append(ir.node("Add", [made[0].outputs[0], node.inputs[2]], name=f"{node.name}_bias"))
     made[0].outputs[0].name = f"{node.outputs[0].name}_product"
     ir.convenience.replace_nodes_and_values(graph, node, [node], made, [node.outputs[0]], [made[-1].outputs[0]])
-
-
-def _transposed(value: ir.Value | None) -> ir.Value | None:
-    """Return the constant matrix of which a value is the transpose, or None."""
-    made_by = value.producer() if value is not None else None
-    if made_by is None or made_by.op_type != "Transpose" or made_by.domain != "":
-        return None
-    inside = made_by.inputs[0]
-    constant = inside is not None and inside.const_value is not None and len(inside.const_value.shape) == 2
-    return inside if constant else None
 
 
 def _turned(graph: ir.Graph, matrix: ir.Value) -> ir.Value:

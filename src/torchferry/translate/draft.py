@@ -86,6 +86,15 @@ def made(value: ir.Value | None, op_type: str) -> ir.Node | None:
     return node if node is not None and (node.domain, node.op_type) == ("", op_type) else None
 
 
+def transposed(value: ir.Value | None) -> ir.Value | None:
+    """Return the matrix that the file holds and of which a value is the transpose, or None."""
+    node = made(value, "Transpose")
+    matrix = node.inputs[0] if node is not None else None
+    if node is None or matrix is None or matrix.is_graph_input() or matrix.const_value is None:
+        return None
+    return matrix if len(matrix.const_value.shape) == 2 and list(attribute(node, "perm", [1, 0])) == [1, 0] else None
+
+
 def sizes(value: ir.Value | None) -> tuple[int | str, ...] | None:
     """Return a value's sizes, each a number or the name that stands for one; None where one is not known."""
     if value is None or value.shape is None:
