@@ -19,7 +19,6 @@ from torchferry.tasks.prepared import Part, Prepared
 
 BATCH, SEQUENCE, PAST = "batch_size", "sequence_length", "past_sequence_length"
 TOTAL = f"{PAST} + {SEQUENCE}"
-MOST_BYTES = 2**29  # of a cache that is made only to see whether the model takes it
 
 
 class CausalLMGraph(torch.nn.Module):
@@ -70,13 +69,15 @@ def prepare(model: Any, *, position_ids: bool = False) -> Prepared:
         filled = _filled(model)
         positions: Literal["input", "inside"] = "input" if position_ids else "inside"
         graph = CausalLMGraph(model, cache.slots(filled), positions=positions if takes else None)
-        ask = partial(_call, graph, _empty(filled))
+        empty = _empty(filled)
+        ask = partial(_call, graph, empty)
         with refused_in_words(model, "with the tensors of its cache, put into a cache anew"):
             example = ask(batch=2, past=4, sequence=3)
             further: tuple[Call, ...] = tuple(
                 (ask(batch, past, sequence), {}) for batch, past, sequence in ((3, 0, 5), (1, 6, 1), (1, 0, 1), (2, 1, 2))
             )
-        most = longest(model.config.get_text_config(decoder=True), partial(_after, graph, _empty(filled)))
+        grows = (t for slot, t in zip(graph.slots, empty, strict=True) if slot.grows)
+        most = longest(model.config.get_text_config(decoder=True), grows, partial(_after, graph, empty))
     return Prepared("text-generation", (_part(graph, example, further),), model, most, partial(_write, model, most))
 
 
@@ -101,11 +102,9 @@ def _part(graph: CausalLMGraph, example: tuple[Any, ...], further: tuple[Call, .
 
 
 def _after(graph: CausalLMGraph, empty: tuple[torch.Tensor, ...], past: int) -> None:
-    """Ask for one more token after a past of zeros; a table too large for that is computed, as rotary ones are, not learned."""
-    held = tuple(zip(graph.slots, empty, strict=True))
-    if sum(t.shape[1] * t.shape[3] for slot, t in held if slot.grows) * past * 4 > MOST_BYTES:
-        return
+    """Ask for one more token after a past of zeros."""
     mask = torch.ones((1, past + 1), dtype=torch.long)
+    held = zip(graph.slots, empty, strict=True)
     kept = (t.new_zeros((1, t.shape[1], past, t.shape[3])) if slot.grows else t for slot, t in held)
     graph(torch.zeros((1, 1), dtype=torch.long), mask, *_fed(graph, mask, past), *kept)
 

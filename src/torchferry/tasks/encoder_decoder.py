@@ -123,7 +123,7 @@ def prepare(model: Any, task: str) -> Prepared:
                 _write_call(encoder, decoder, read, past=past, sequence=sequence)
                 for read, past, sequence in ((reads[0], 4, 3), (reads[0], 0, 2), (reads[1], 5, 1), (reads[2], 0, 1))
             ]
-        most = longest(model.config.get_text_config(decoder=True), partial(_after, decoder, calls[0]))
+        most = longest(model.config.get_text_config(decoder=True), _past(decoder, calls[0]), partial(_after, decoder, calls[0]))
     layers = (len(calls[0]) - 1 - masked) // 4
     parts = (_encoder_part(model, encoder, reads, layers, masked), _decoder_part(decoder, calls, layers, masked))
     return Prepared(task, parts, model, most, partial(_write, model, reads[:2]))
@@ -209,12 +209,17 @@ def _write_call(
     return (ids[:, past:].contiguous(), *mask, *kept, *looked)
 
 
+def _past(decoder: DecoderGraph, call: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    """Return the tensors of a call that are as long as the past: the first half of the cache, the other is what was read."""
+    cached = call[1 + decoder.masked :]
+    return cached[: len(cached) // 2]
+
+
 def _after(decoder: DecoderGraph, call: tuple[torch.Tensor, ...], past: int) -> None:
     """Ask for one more token after a past of zeros; `call` is another step of the same decoder."""
-    first = 1 + decoder.masked
-    layers = (len(call) - first) // 2
-    written = (t.new_zeros((*t.shape[:2], past, t.shape[3])) for t in call[first : first + layers])
-    decoder(call[0][:, :1], *call[1:first], *written, *call[first + layers :])
+    first, before = 1 + decoder.masked, _past(decoder, call)
+    written = (t.new_zeros((*t.shape[:2], past, t.shape[3])) for t in before)
+    decoder(call[0][:, :1], *call[1:first], *written, *call[first + len(before) :])
 
 
 def _write(model: Any, reads: list[tuple[torch.Tensor, ...]], directory: Path, tolerance: Tolerance) -> tuple[Trial, ...]:
