@@ -87,7 +87,7 @@ class Result:
         """Return the feeds of a trial, made again as they were."""
         bound = self._bound()
         from torchferry.verify.arrays import array
-        from torchferry.verify.reproduce import call_of
+        from torchferry.verify.explain.reproduce import call_of
 
         return {spec.name: array(tensor) for spec, tensor in zip(bound.signature.inputs, call_of(bound, trial), strict=True)}
 
@@ -126,7 +126,7 @@ class Result:
 
     def reproducer(self, directory: str | Path) -> Path | None:
         """Write the smallest input, and a script of a few lines, that show the first failing trial; None if none failed."""
-        from torchferry.verify.reproduce import write
+        from torchferry.verify.explain.reproduce import write
 
         with workspace() as folder:
             return write(_with_its_file(self.history.best, folder), Path(directory))

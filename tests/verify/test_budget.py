@@ -12,8 +12,8 @@ from crossing import crossed, stock, verdict
 from torch import nn
 
 from torchferry.records import Bound, Budget, Case, Job, Signature, Step
-from torchferry.verify import purse
-from torchferry.verify.purse import ESSENTIAL, SHARE, SHORTEST, USUAL, Purse
+from torchferry.verify.trials import budget as purse
+from torchferry.verify.trials.budget import ESSENTIAL, SHARE, SHORTEST, USUAL, Purse
 
 EXAMPLE = (torch.randn(2, 4),)
 

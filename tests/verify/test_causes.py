@@ -12,7 +12,7 @@ from torch import nn
 
 import torchferry
 from torchferry.translate import stage as translation
-from torchferry.verify import findings
+from torchferry.verify.explain import findings
 
 
 class FromTheExample(nn.Module):

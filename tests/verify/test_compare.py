@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 
 from torchferry.records import Tolerance
-from torchferry.verify.compare import compare, wrong
+from torchferry.verify.judge.compare import compare, wrong
 
 STRICT = Tolerance(1e-6, 1e-6, "test")
 

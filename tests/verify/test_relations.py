@@ -9,7 +9,7 @@ import torch
 from crossing import crossed, errors, marked, stock, verdict
 from torch import nn
 
-from torchferry.verify.coupled import together
+from torchferry.verify.trials.coupled import together
 
 
 class Pooled(nn.Module):

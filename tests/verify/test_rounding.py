@@ -10,7 +10,7 @@ from crossing import crossed, errors, stock, verdict
 from torch import nn
 
 from torchferry.records import Tolerance, Trial, Verified
-from torchferry.verify.conditioning import ill_conditioned
+from torchferry.verify.judge.excuses.rounding import ill_conditioned
 
 NEAR = 1.0 + 2.0**-23  # the next number after one
 

@@ -10,12 +10,12 @@ from crossing import errors, stock, verdict
 from torch import nn
 
 from torchferry.records import Bound, Fault, Signature, TensorSpec, Tolerance, Translated
-from torchferry.verify.judge import Bench, judge
-from torchferry.verify.nature import nature
-from torchferry.verify.sides import Sides
-from torchferry.verify.tape import record
-from torchferry.verify.tiebreak import LowestFirst
-from torchferry.verify.trials import Plan
+from torchferry.verify.judge.excuses.lowest_first import LowestFirst
+from torchferry.verify.judge.model_traits import nature
+from torchferry.verify.judge.trial import Bench, judge
+from torchferry.verify.run.both_sides import Sides
+from torchferry.verify.run.eager_trace import record
+from torchferry.verify.trials.plans import Plan
 
 
 class Peaks(nn.Module):

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 from torchferry.records import Tolerance
-from torchferry.verify.oracle import character
-from torchferry.verify.tape import record
-from torchferry.verify.tolerance import derive
+from torchferry.verify.judge.tolerance import derive
+from torchferry.verify.run.eager_trace import record
+from torchferry.verify.run.repeated_calls import character
 
 
 def allowed(module: nn.Module, *args: torch.Tensor) -> Tolerance:

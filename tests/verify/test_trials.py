@@ -11,8 +11,8 @@ from crossing import crossed
 from torch import nn
 
 from torchferry.records import Bound, Dim, Guard, Signature, TensorSpec
-from torchferry.verify.landmarks import landmarks
-from torchferry.verify.trials import Plan, candidates, example_sizes, plans
+from torchferry.verify.trials.landmarks import landmarks
+from torchferry.verify.trials.plans import Plan, candidates, example_sizes, plans
 
 
 def vary(sizes: dict[str, int], values: str, seed: int) -> tuple[torch.Tensor, ...]:

@@ -12,20 +12,20 @@ import torch
 from torchferry import eager
 from torchferry.progress import Event, tell
 from torchferry.records import Bound, Case, Fault, Finding, Guard, Step, Translated, Verified
-from torchferry.verify.by_size import by_size
-from torchferry.verify.coupled import coupled
-from torchferry.verify.findings import findings
-from torchferry.verify.judge import Bench, Judged, judge
-from torchferry.verify.landmarks import in_file
-from torchferry.verify.layers import blame_opening
-from torchferry.verify.memory import WORKER_ROOM
-from torchferry.verify.nature import nature
-from torchferry.verify.oracle import Character, character
-from torchferry.verify.purse import LARGE, Purse
-from torchferry.verify.sides import Sides, open_sides
-from torchferry.verify.tape import Tape, record
-from torchferry.verify.tolerance import derive
-from torchferry.verify.trials import cost, example_sizes, plans
+from torchferry.verify.explain.by_size import by_size
+from torchferry.verify.explain.findings import findings
+from torchferry.verify.explain.optimiser_fault import blame_opening
+from torchferry.verify.judge.model_traits import nature
+from torchferry.verify.judge.tolerance import derive
+from torchferry.verify.judge.trial import Bench, Judged, judge
+from torchferry.verify.run.both_sides import Sides, open_sides
+from torchferry.verify.run.eager_trace import Tape, record
+from torchferry.verify.run.memory import WORKER_ROOM
+from torchferry.verify.run.repeated_calls import Character, character
+from torchferry.verify.trials.budget import LARGE, Purse
+from torchferry.verify.trials.coupled import coupled
+from torchferry.verify.trials.landmarks import in_file
+from torchferry.verify.trials.plans import cost, example_sizes, plans
 from torchferry.worker import Worker
 
 ENOUGH = 2  # failing trials after which a large model is not tried further

@@ -11,11 +11,11 @@ import onnx
 
 from torchferry import eager
 from torchferry.records import Fault, Location, Translated
-from torchferry.verify.fingerprint import Index
-from torchferry.verify.inside import expose, opened
-from torchferry.verify.judge import Bench, Judged, differences
-from torchferry.verify.provenance import place_of_node
-from torchferry.verify.tape import record
+from torchferry.verify.explain.fingerprint import Index
+from torchferry.verify.explain.provenance import place_of_node
+from torchferry.verify.judge.trial import Bench, Judged, differences
+from torchferry.verify.run.eager_trace import record
+from torchferry.verify.run.intermediates import expose, opened
 from torchferry.worker import Worker
 
 # The names by which onnxruntime's optimisers can be switched off; it ignores unknown ones without a word.

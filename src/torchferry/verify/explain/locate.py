@@ -13,15 +13,15 @@ from typing import Any
 
 from torchferry import eager, guards
 from torchferry.records import Fault, Guard, Location
-from torchferry.verify import source
 from torchferry.verify.arrays import Array
-from torchferry.verify.cause import Culprit, Scene, settle
-from torchferry.verify.fingerprint import Index
-from torchferry.verify.inside import Inside, opened
-from torchferry.verify.judge import Bench, Judged
-from torchferry.verify.oracle import same
-from torchferry.verify.provenance import place_of_node
-from torchferry.verify.tape import Note, Tape, record
+from torchferry.verify.explain import source_lines as source
+from torchferry.verify.explain.cause import Culprit, Scene, settle
+from torchferry.verify.explain.fingerprint import Index
+from torchferry.verify.explain.provenance import place_of_node
+from torchferry.verify.judge.trial import Bench, Judged
+from torchferry.verify.run.eager_trace import Note, Tape, record
+from torchferry.verify.run.intermediates import Inside, opened
+from torchferry.verify.run.repeated_calls import same
 
 
 def locate(bench: Bench, failing: Judged, conditions: Sequence[Guard]) -> Culprit | None:

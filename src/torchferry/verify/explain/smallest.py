@@ -13,13 +13,13 @@ import onnx
 
 from torchferry.records import Case, Fault
 from torchferry.verify.arrays import Array
-from torchferry.verify.cause import Culprit
-from torchferry.verify.compare import compare
-from torchferry.verify.extract import between, inputs_of
-from torchferry.verify.fingerprint import Index
-from torchferry.verify.inside import Inside, opened
-from torchferry.verify.judge import Bench, Judged, differences
-from torchferry.verify.locate import locate
+from torchferry.verify.explain.cause import Culprit
+from torchferry.verify.explain.fingerprint import Index
+from torchferry.verify.explain.locate import locate
+from torchferry.verify.explain.subgraph import between, inputs_of
+from torchferry.verify.judge.compare import compare
+from torchferry.verify.judge.trial import Bench, Judged, differences
+from torchferry.verify.run.intermediates import Inside, opened
 from torchferry.worker import Worker
 
 MOST_TRIED = 8  # values that may stand for eager's; each needs a session of its own

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from torchferry.records import Case, Finding
-from torchferry.verify.judge import Bench, Judged, judge
-from torchferry.verify.trials import Plan
+from torchferry.verify.judge.trial import Bench, Judged, judge
+from torchferry.verify.trials.plans import Plan
 
 SEEDS = (101, 102, 103, 104)
 Verdict = Literal["right", "wrong", "mixed"]

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from torchferry.verify.tape import op_name, terms
+from torchferry.verify.run.eager_trace import op_name, terms
 
 # Kernels approximate these to a unit in the last place of their range, or of their argument, not of each result.
 BOUNDED = ("sigmoid", "tanh", "erf")

@@ -18,7 +18,7 @@ from onnx import numpy_helper
 
 from torchferry.records import Fault
 from torchferry.verify.arrays import Array
-from torchferry.verify.sides import Call, Sides
+from torchferry.verify.run.both_sides import Call, Sides
 
 LARGE_WEIGHT = 2**16  # elements
 

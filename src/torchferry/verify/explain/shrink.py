@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torchferry.verify.coupled import together
-from torchferry.verify.judge import Bench, Judged, judge
-from torchferry.verify.trials import Plan
+from torchferry.verify.judge.trial import Bench, Judged, judge
+from torchferry.verify.trials.coupled import together
+from torchferry.verify.trials.plans import Plan
 
 MOST_RUNS = 24
 

@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from torchferry.records import Case, Finding
-from torchferry.verify import misnamed
-from torchferry.verify.behaviour import behaviour
-from torchferry.verify.blame import stage_of
-from torchferry.verify.judge import Bench, Judged, judge, swallows_nan
-from torchferry.verify.layers import blame_runtime
-from torchferry.verify.locate import locate
-from torchferry.verify.nature import takes_maximum
-from torchferry.verify.oracle import Character
-from torchferry.verify.shrink import shrink
-from torchferry.verify.source import text
-from torchferry.verify.tape import Tape
+from torchferry.verify.explain import misnamed
+from torchferry.verify.explain.behaviour import behaviour
+from torchferry.verify.explain.locate import locate
+from torchferry.verify.explain.optimiser_fault import blame_runtime
+from torchferry.verify.explain.shrink import shrink
+from torchferry.verify.explain.source_lines import text
+from torchferry.verify.explain.stage_at_fault import stage_of
+from torchferry.verify.judge.model_traits import takes_maximum
+from torchferry.verify.judge.trial import Bench, Judged, judge, swallows_nan
+from torchferry.verify.run.eager_trace import Tape
+from torchferry.verify.run.repeated_calls import Character
 
 SEEDS = 3  # more trials at sizes that are under suspicion
 

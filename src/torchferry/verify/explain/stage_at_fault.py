@@ -10,9 +10,9 @@ import torch
 from torchferry import eager
 from torchferry.records import Case
 from torchferry.verify.arrays import Array, arrays
-from torchferry.verify.cause import STAGES
-from torchferry.verify.judge import Judged
-from torchferry.verify.oracle import same
+from torchferry.verify.explain.cause import STAGES
+from torchferry.verify.judge.trial import Judged
+from torchferry.verify.run.repeated_calls import same
 
 MOST_NODES = 3000  # of a program that is decomposed again to see whether that is what went wrong
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from torchferry.records import Fault, TensorSpec, Tolerance
 from torchferry.verify.arrays import Array, array, is_float, wide
-from torchferry.verify.compare import wrong
-from torchferry.verify.garbage import per_token, tokens, with_garbage
-from torchferry.verify.masks import empty_rows, speaks_of, token_mask, under_padding
-from torchferry.verify.sides import Call, Sides
+from torchferry.verify.judge.compare import wrong
+from torchferry.verify.judge.excuses.token_masks import empty_rows, speaks_of, token_mask, under_padding
+from torchferry.verify.run.both_sides import Call, Sides
+from torchferry.verify.trials.padding_garbage import per_token, tokens, with_garbage
 
 
 def only_padding(

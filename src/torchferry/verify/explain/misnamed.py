@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations, permutations
 
 from torchferry.records import Fault
-from torchferry.verify.judge import Bench, Judged, differences
+from torchferry.verify.judge.trial import Bench, Judged, differences
 
 MOST_PERMUTED = 4  # outputs; beyond that only pairs are tried
 

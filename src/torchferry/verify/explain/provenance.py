@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from torchferry.records import Location
-from torchferry.verify.tape import is_library
+from torchferry.verify.run.eager_trace import is_library
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 

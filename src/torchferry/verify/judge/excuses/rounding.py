@@ -17,7 +17,7 @@ import torch
 
 from torchferry import eager
 from torchferry.verify.arrays import Array, arrays, is_float, wide
-from torchferry.verify.noise import Noisy, nudge, shaken
+from torchferry.verify.judge.excuses.rounding_noise import Noisy, nudge, shaken
 
 NUDGES = 6  # perturbed runs that show how much rounding alone can move an output
 FACTOR = 2.0  # the file may be this much further from float64 than eager is

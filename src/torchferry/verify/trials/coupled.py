@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 from torchferry.records import Fault
-from torchferry.verify.sides import Sides
+from torchferry.verify.run.both_sides import Sides
 
 Links = Mapping[str, frozenset[str]]  # dim -> all that must be equal to it, itself included
 

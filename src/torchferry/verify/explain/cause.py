@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from torchferry.records import Location
-from torchferry.verify import source
 from torchferry.verify.arrays import Array, array, is_float, wide
-from torchferry.verify.judge import Bench, Judged
-from torchferry.verify.sides import Call
-from torchferry.verify.tape import Note, Tape
+from torchferry.verify.explain import source_lines as source
+from torchferry.verify.judge.trial import Bench, Judged
+from torchferry.verify.run.both_sides import Call
+from torchferry.verify.run.eager_trace import Note, Tape
 
 NEXT_TO_NOTHING = 1e-4  # relative; what an op with a constant changes, if an optimiser may have taken it for nothing
 WITH_A_CONSTANT = ("add", "sub", "mul", "div", "rsub", "add_", "sub_", "mul_", "div_")

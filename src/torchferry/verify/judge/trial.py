@@ -12,17 +12,17 @@ import numpy as np
 from torchferry import ort
 from torchferry.records import Difference, Fault, Outcome, Tolerance, Trial
 from torchferry.verify.arrays import Array, array, is_float, wide
-from torchferry.verify.compare import compare, wrong
-from torchferry.verify.conditioning import ill_conditioned
-from torchferry.verify.coupled import Links
-from torchferry.verify.memory import little_memory
-from torchferry.verify.nature import Nature
-from torchferry.verify.padded import only_padding
-from torchferry.verify.sides import Call, Sides
-from torchferry.verify.tape import record
-from torchferry.verify.tiebreak import LowestFirst
-from torchferry.verify.ties import permuted, same_keys, tied
-from torchferry.verify.trials import COUNTING, STRANGE, Plan, added_masks
+from torchferry.verify.judge.compare import compare, wrong
+from torchferry.verify.judge.excuses.lowest_first import LowestFirst
+from torchferry.verify.judge.excuses.padding import only_padding
+from torchferry.verify.judge.excuses.rounding import ill_conditioned
+from torchferry.verify.judge.excuses.tie_order import permuted, same_keys, tied
+from torchferry.verify.judge.model_traits import Nature
+from torchferry.verify.run.both_sides import Call, Sides
+from torchferry.verify.run.eager_trace import record
+from torchferry.verify.run.memory import little_memory
+from torchferry.verify.trials.coupled import Links
+from torchferry.verify.trials.plans import COUNTING, STRANGE, Plan, added_masks
 
 # values at which a model with weights need not stay finite
 ABSURD = ("huge", "denormal")  # they are there to show overflow where eager has none; rounding at 1e30 interests nobody

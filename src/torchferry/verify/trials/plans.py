@@ -10,9 +10,9 @@ import torch
 
 from torchferry import guards as conditions
 from torchferry.records import Bound, Dim, Guard
-from torchferry.verify.coupled import Links, together
-from torchferry.verify.garbage import garbage_under_padding
-from torchferry.verify.landmarks import landmarks
+from torchferry.verify.trials.coupled import Links, together
+from torchferry.verify.trials.landmarks import landmarks
+from torchferry.verify.trials.padding_garbage import garbage_under_padding
 
 # Ways to fill the inputs, by how often each exposes something; `Bound.vary` refuses those that do not apply to a model.
 PLAUSIBLE = (

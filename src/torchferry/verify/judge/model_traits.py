@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-from torchferry.verify.tape import SORTING, Note
-from torchferry.verify.ties import picks, sorts
+from torchferry.verify.judge.excuses.tie_order import picks, sorts
+from torchferry.verify.run.eager_trace import SORTING, Note
 
 # ops whose result is the same number on every machine: exactly rounded, or no arithmetic at all
 _EXACT = frozenset((

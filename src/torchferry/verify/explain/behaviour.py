@@ -8,12 +8,12 @@ import torch
 
 from torchferry import eager
 from torchferry.records import Fault, Finding, Location
-from torchferry.verify import source
 from torchferry.verify.arrays import Array
-from torchferry.verify.judge import Bench
-from torchferry.verify.landmarks import source_file
-from torchferry.verify.oracle import Character, same
-from torchferry.verify.tape import Tape, record
+from torchferry.verify.explain import source_lines as source
+from torchferry.verify.judge.trial import Bench
+from torchferry.verify.run.eager_trace import Tape, record
+from torchferry.verify.run.repeated_calls import Character, same
+from torchferry.verify.trials.landmarks import source_file
 
 
 def behaviour(bench: Bench, habits: Character, tape: Tape) -> Iterator[Finding]:

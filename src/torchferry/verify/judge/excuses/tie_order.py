@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from torchferry.verify.arrays import Array, is_float
-from torchferry.verify.tape import SORTING, Note
+from torchferry.verify.run.eager_trace import SORTING, Note
 
 
 def sorts(notes: Sequence[Note]) -> Note | None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from torchferry.records import Tolerance
-from torchferry.verify.tape import Note
+from torchferry.verify.run.eager_trace import Note
 
 # torch.testing.assert_close's defaults: what one op may differ by
 _OP_LEVEL = {"float64": (1e-7, 1e-7), "float32": (1.3e-6, 1e-5), "float16": (1e-3, 1e-4), "bfloat16": (1.6e-2, 1e-3)}

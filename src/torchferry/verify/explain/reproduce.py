@@ -15,12 +15,12 @@ import onnx
 from torchferry import eager
 from torchferry.records import Bound, Case, Fault, Tolerance, Translated, Trial
 from torchferry.verify.arrays import Array, array, arrays
-from torchferry.verify.judge import judge
-from torchferry.verify.shrink import shrink
-from torchferry.verify.sides import Call, open_sides, output_order
-from torchferry.verify.smallest import Part, smallest
+from torchferry.verify.explain.shrink import shrink
+from torchferry.verify.explain.smallest import Part, smallest
+from torchferry.verify.judge.trial import judge
+from torchferry.verify.run.both_sides import Call, open_sides, output_order
 from torchferry.verify.stage import laid_out
-from torchferry.verify.trials import Plan
+from torchferry.verify.trials.plans import Plan
 from torchferry.worker import Worker
 
 SCRIPT = '''"""{title}

@@ -1,0 +1,1 @@
+"""What a trial shows: outputs compared within a derived tolerance, and each excuse for a difference put to its proof."""
