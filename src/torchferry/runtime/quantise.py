@@ -14,15 +14,13 @@ import torch
 from torchferry import ort
 from torchferry.certificate import KEY
 from torchferry.errors import UsageError, did_you_mean
-from torchferry.runtime.columns import quantise_columns
+from torchferry.runtime.tied import TURNED, share_with_embeddings
 from torchferry.translate.draft import transposed
 
 BITS = {"int8": 8, "int4": 4}
-# weights that share a scale. int8 comes to blocks only where it must be exact: the smallest with a fast kernel. int4 is there to
-# be fast: on a GPT-2, blocks of 128 move the logits by a sixth more than blocks of 32, and take an eighth less time a token
-BLOCK = {"int8": 32, "int4": 128}
-COLUMNS, BLOCKS = "a scale for each column", "a scale for each block of weights"
-FAR = 0.05  # of the logits' spread: int8 that moves them further on average has met outliers, and blocks keep those apart
+# weights that share a scale, the fastest first. On a GPT-2 blocks of 32 move int8's logits by a fifth less than those of 128, and
+# take a quarter longer for a token; int4 is there to be fast (docs/decisions/0010)
+BLOCKS = {"int8": (128, 32, 16), "int4": (128,)}
 NOTE = "pkg.torchferry.quantised"
 
 
@@ -35,10 +33,12 @@ class Cost:
     same_token: float  # share of positions where the likeliest next token is the same
     mean_difference: float  # of a logit, in units of the logits' own standard deviation
     worst_difference: float  # likewise
-    form: str = ""  # which weights share a scale
+    block: int = 0  # how many weights share a scale; 0: each has all its digits
+    spared: tuple[str, ...] = ()  # products that were left exact
 
     def __str__(self) -> str:
-        form = f" ({self.form})" if self.form else ""
+        exact = f", {len(self.spared)} product{'s' if len(self.spared) > 1 else ''} left exact" if self.spared else ""
+        form = f" (a scale for each {self.block} weights{exact})" if self.block else ""
         return (
             f"{self.precision}{form}: "
             f"the likeliest next token is the same at {self.same_token:.1%} of {self.positions} positions; "
@@ -46,30 +46,37 @@ class Cost:
         )
 
 
-def quantise(source: Path, destination: Path, precision: str, *, form: str | None = None) -> str:
-    """Write the model at `source` with the constant matrices of its MatMul and Gemm nodes in fewer bits; return the form.
+def quantise(source: Path, destination: Path, precision: str, *, block: int | None = None, spared: Sequence[str] = ()) -> int:
+    """Write the model at `source` with the constant matrices of its MatMul and Gemm nodes in fewer bits; return the block.
 
-    form: COLUMNS (int8 only, and what it gets when none is named: fast) or BLOCKS (nearer to the exact weights).
+    block: how many weights share a scale; the fastest if none is named. spared: products to be left exact.
+    The form is MatMulNBits, whose kernels sum without loss on every processor that they were tried on (docs/decisions/0010).
     The certificate of the exact file is not carried over: it speaks of other numbers.
     """
     if precision not in BITS:
         raise UsageError(f"precision is {' or '.join(BITS)}, not {precision!r}{did_you_mean(precision, BITS)}")
+    model = _loaded(source)
+    block = block or BLOCKS[precision][0]
+    model = ir.from_proto(ort.quantised(ir.to_proto(model), BITS[precision], block, spared))
+    if precision == "int8":
+        share_with_embeddings(model)
+    model.metadata_props.pop(KEY, None)
+    model.metadata_props[NOTE] = precision
+    ir.save(model, destination, external_data=destination.name + ".data")
+    return block
+
+
+def products(source: Path) -> list[str]:
+    """Return the names of the products that would be quantised, in the order of the graph."""
+    constant = [n for n in _loaded(source).graph if n.op_type == "MatMul" and n.inputs[1] and n.inputs[1].const_value is not None]
+    return [str(node.name) for node in constant]
+
+
+def _loaded(source: Path) -> ir.Model:
     model = ir.load(source)
     ir.external_data.load_to_model(model)
     only_matmuls(model)
-    model.metadata_props.pop(KEY, None)
-    model.metadata_props[NOTE] = precision
-    chosen = form or (COLUMNS if precision == "int8" and _float32(model) else BLOCKS)
-    if chosen == COLUMNS:
-        quantise_columns(model)
-    else:
-        model = ir.from_proto(ort.quantised(ir.to_proto(model), BITS[precision], BLOCK[precision]))
-    ir.save(model, destination, external_data=destination.name + ".data")
-    return chosen
-
-
-def _float32(model: ir.Model) -> bool:
-    return all(i.dtype not in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16) for i in model.graph.inputs)
+    return model
 
 
 def only_matmuls(model: ir.Model) -> None:
@@ -81,7 +88,9 @@ def only_matmuls(model: ir.Model) -> None:
             node.replace_input_with(1, _turned(model.graph, matrix))
 
 
-def cost(exact: Any, quantised: Any, texts: Sequence[torch.Tensor], precision: str, form: str = "") -> Cost:
+def cost(
+    exact: Any, quantised: Any, texts: Sequence[torch.Tensor], precision: str, block: int = 0, spared: tuple[str, ...] = ()
+) -> Cost:
     """Return what quantising changed over texts of token ids, both models reading the same ones."""
     same: list[torch.Tensor] = []
     moved: list[torch.Tensor] = []
@@ -91,7 +100,7 @@ def cost(exact: Any, quantised: Any, texts: Sequence[torch.Tensor], precision: s
             same.append((wanted.argmax(-1) == got.argmax(-1)).flatten())
             moved.append(((wanted - got).abs() / wanted.std()).flatten())
     equal, gap = torch.cat(same), torch.cat(moved)
-    return Cost(precision, equal.numel(), float(equal.float().mean()), float(gap.mean()), float(gap.max()), form)
+    return Cost(precision, equal.numel(), float(equal.float().mean()), float(gap.mean()), float(gap.max()), block, spared)
 
 
 def _plain_gemm(node: ir.Node) -> bool:
@@ -119,7 +128,7 @@ def _split_gemm(graph: ir.Graph, node: ir.Node) -> None:
 
 def _turned(graph: ir.Graph, matrix: ir.Value) -> ir.Value:
     """Return an initializer that holds a constant matrix with its axes swapped."""
-    name = f"{matrix.name}.transposed"
+    name = f"{matrix.name}{TURNED}"
     if name in graph.initializers:
         return graph.initializers[name]
     assert matrix.const_value is not None
