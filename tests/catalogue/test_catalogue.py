@@ -43,7 +43,7 @@ def at_work(job: Job) -> Iterator[Job]:
 @cache
 def story(entry: Entry, name: str) -> History:
     """Return what became of a bad example: the first case, and after it the safest repairs that the rule offers."""
-    with at_work(getattr(entry.module, name)()) as job:
+    with entry.rule.premise(), at_work(getattr(entry.module, name)()) as job:
         first = run(job)
         safeties = {r.safety for r in offered(entry, first)}
         if not safeties & {"safe", "unsafe"}:
@@ -82,7 +82,7 @@ def test_offered_repair_heals_the_bad_example(entry: Entry, name: str) -> None:
 
 @pytest.mark.parametrize(("entry", "name"), examples("good"))
 def test_good_example_is_clean(entry: Entry, name: str) -> None:
-    with at_work(getattr(entry.module, name)()) as job:
+    with entry.rule.premise(), at_work(getattr(entry.module, name)()) as job:
         case = run(job)
     assert not [(d.code, d.message) for d in case.diagnoses if d.severity != "note"]
     assert case.ok, [(s.stage, s.fault) for s in case.steps]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from typing import ClassVar
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, ClassVar
 
 from torchferry.records import Case, Diagnosis, Repair, Severity, Stage
 
@@ -32,6 +33,10 @@ class Rule:
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
         """Yield what would mend it, best first; nothing when the user must decide."""
         return iter(())
+
+    def premise(self) -> AbstractContextManager[Any]:
+        """Give what must hold of the machine for the examples to be bad and good, where not every machine has it."""
+        return nullcontext()
 
     @classmethod
     def slug(cls) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 from torch import nn
 
 from torchferry.capture.prepare import baked, dense, encoder, sources
-from torchferry.capture.prepare.quantised import fake, is_quantised
+from torchferry.capture.prepare.quantised import is_quantised
 from torchferry.capture.prepare.script import is_script
+from torchferry.quantised import fake
 from torchferry.records import Finding, Location
 
 # what to look for in the user's own classes: kind of finding -> pattern

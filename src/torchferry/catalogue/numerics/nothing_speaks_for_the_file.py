@@ -11,6 +11,7 @@ WORDS = {
     "eager-refused": "refused by the model itself",
     "ill-conditioned": "where rounding alone moves the outputs as far as they differ",
     "beyond-range": "at values that no model need take",
+    "eager-cut-off": "where torch's own kernels cut sums off on this processor",
 }
 
 

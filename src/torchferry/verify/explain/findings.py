@@ -29,7 +29,7 @@ def findings(case: Case, bench: Bench, judged: Sequence[Judged], habits: Charact
     wrong = [j for j in judged if j.trial.outcome in ("differ", "file-refused")]
     for failing in _one_of_each(wrong, bench):
         found.append(_culprit(case, bench, failing, judged, tape))
-    for outcome, kind in (("padding-only", "padding-only"), ("tie-order", "tie-order")):
+    for outcome, kind in (("padding-only", "padding-only"), ("tie-order", "tie-order"), ("eager-cut-off", "eager-cut-off")):
         first = min((j for j in judged if j.trial.outcome == outcome), key=lambda j: j.strange, default=None)
         if first is not None:
             found.append(_tie(bench, first) if kind == "tie-order" else Finding(kind, None, facts_of(first, bench)))
@@ -131,4 +131,5 @@ def facts_of(judged: Judged, bench: Bench) -> dict[str, Any]:
         "what": worst.what if worst else "",
         "words": worst.words if worst else judged.trial.note,
         "allowed": bench.allowed.because,
+        "note": judged.trial.note,
     }

@@ -13,6 +13,7 @@ from torchferry import ort
 from torchferry.records import Difference, Fault, Outcome, Tolerance, Trial
 from torchferry.verify.arrays import Array, array, is_float, wide
 from torchferry.verify.judge.compare import compare, wrong
+from torchferry.verify.judge.excuses.cut_off import cut_off
 from torchferry.verify.judge.excuses.lowest_first import LowestFirst
 from torchferry.verify.judge.excuses.padding import only_padding
 from torchferry.verify.judge.excuses.rounding import ill_conditioned
@@ -109,6 +110,8 @@ def _weigh(bench: Bench, judged: Judged) -> Judged:
     want, got, plan = list(judged.want), list(judged.got), judged.plan
     if any(d.what in ("count", "shape", "dtype") for d in judged.trial.differences):
         return _as(judged, "differ")
+    if (note := cut_off(bench.sides, judged.args, lambda right: not differences(bench, right, got)[0])) is not None:
+        return _as(judged, "eager-cut-off", note)
     if only_padding(bench.sides, bench.allowed, judged.args, want, got, weighs=bench.nature.weighs):
         return _as(judged, "padding-only", "the outputs differ only at padded positions")
     if _unlike_only_beyond(bench, plan, want, got):

@@ -6,11 +6,5 @@ grid        a stand-in for a quantised tensor
 operators   what each `quantized::` operator computes
 recurrent   dynamically quantised LSTM, GRU and cells
 fake        FakeQuantize modules of quantisation-aware training
+audit       torch's kernels held against all that, on the numbers that they are given
 """
-
-from __future__ import annotations
-
-from torchferry.capture.prepare.quantised.operators import Dequantised
-from torchferry.capture.prepare.quantised.prepare import is_quantised, prepare
-
-__all__ = ["Dequantised", "is_quantised", "prepare"]

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from torchferry.capture.prepare.quantised.grid import Quantised
+from torchferry.quantised.grid import Quantised
 
 
 class Rounded(nn.Module):

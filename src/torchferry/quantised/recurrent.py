@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from torchferry.capture.prepare.quantised.arithmetic import dynamic
-from torchferry.capture.prepare.quantised.unpacked import Cell, Unpacked
+from torchferry.quantised.arithmetic import dynamic
+from torchferry.quantised.unpacked import Cell, Unpacked
 
 State = tuple[Tensor, ...]
 Step = Callable[[Tensor, Tensor, State], State]

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchferry.capture.prepare.quantised.arithmetic import RANGES, as_float, requantised, stored
+from torchferry.quantised.arithmetic import RANGES, as_float, requantised, stored
 
 # what scales with its input can be computed on the whole numbers: their means have exact halves, those of floats have not
 _SCALES_ALONG = ("avg_pool", "mean", "interpolate", "upsample", "max_pool", "relu", "flatten", "reshape", "view", "permute")

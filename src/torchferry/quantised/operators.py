@@ -10,10 +10,10 @@ from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from torchferry.capture.prepare.quantised import recurrent
-from torchferry.capture.prepare.quantised.arithmetic import as_float, dynamic, requantised, stored
-from torchferry.capture.prepare.quantised.grid import Quantised, on_grid
-from torchferry.capture.prepare.quantised.unpacked import Unpacked
+from torchferry.quantised import recurrent
+from torchferry.quantised.arithmetic import as_float, dynamic, requantised, stored
+from torchferry.quantised.grid import Quantised, on_grid
+from torchferry.quantised.unpacked import Unpacked
 
 _CONVOLUTIONS = {3: functional.conv1d, 4: functional.conv2d, 5: functional.conv3d}
 _TRANSPOSED = {3: functional.conv_transpose1d, 4: functional.conv_transpose2d, 5: functional.conv_transpose3d}
@@ -28,7 +28,7 @@ class Dequantised(TorchFunctionMode):
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        name, quantised = _name(func)
+        name, quantised = name_of(func)
         if quantised and name in OPERATORS:
             return OPERATORS[name](*args, **kwargs)
         if any(isinstance(a, Quantised) for a in args) and name not in ("dequantize", "q_scale", "q_zero_point"):
@@ -36,7 +36,7 @@ class Dequantised(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def _name(func: Any) -> tuple[str, bool]:
+def name_of(func: Any) -> tuple[str, bool]:
     """Return an operator's bare name, and whether it is one that this file speaks of."""
     full = str(getattr(func, "_qualified_op_name", "") or getattr(func, "_name", "") or getattr(func, "__name__", ""))
     namespace, _, name = full.rpartition("::")
@@ -49,7 +49,7 @@ def _on_fixed_grid(name: str, func: Callable[..., Any], args: Any, kwargs: Any) 
     return Quantised.computed(func(args[0].value, *args[1:], **kwargs), scale, zero_point, args[0].dtype)
 
 
-def _product(
+def product(
     x: Quantised, packed: Unpacked, compute: Callable[[Tensor, Tensor], Tensor], grid: tuple[Any, Any], relu: bool
 ) -> Quantised:
     """Return a product of integers, scaled to another grid in one go as the kernels do it."""
@@ -63,7 +63,7 @@ def _product(
 
 
 def _linear(x: Quantised, packed: Unpacked, scale: Any, zero_point: Any, *, relu: bool = False) -> Quantised:
-    return _product(x, packed, functional.linear, (scale, zero_point), relu)
+    return product(x, packed, functional.linear, (scale, zero_point), relu)
 
 
 def _linear_dynamic(x: Tensor, packed: Unpacked, reduce_range: bool = False, *, relu: bool = False) -> Tensor:
@@ -85,7 +85,7 @@ def _convolved(x: Tensor, weight: Tensor, s: dict[str, Any]) -> Tensor:
 
 
 def _conv(x: Quantised, packed: Unpacked, *rest: Any, relu: bool = False) -> Quantised:
-    return _product(x, packed, lambda a, w: _convolved(a, w, packed.settings), rest[-2:], relu)  # type: ignore[arg-type]
+    return product(x, packed, lambda a, w: _convolved(a, w, packed.settings), rest[-2:], relu)  # type: ignore[arg-type]
 
 
 def _conv_dynamic(x: Tensor, packed: Unpacked, reduce_range: bool = False) -> Tensor:

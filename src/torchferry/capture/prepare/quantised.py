@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from torchferry.capture.prepare.quantised import fake
-from torchferry.capture.prepare.quantised.operators import Dequantised
-from torchferry.capture.prepare.quantised.unpacked import unpack
 from torchferry.capture.prepare.within import within
+from torchferry.quantised import fake
+from torchferry.quantised.operators import Dequantised
+from torchferry.quantised.unpacked import unpack
 from torchferry.records import Facts
 
 

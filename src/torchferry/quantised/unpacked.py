@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -73,6 +74,22 @@ def unpack(owner: nn.Module, name: str, packed: Any) -> Unpacked | Cell | None:
     if kind == "CellParamsBase":
         return _cell(owner, name, packed.__getstate__()[0])
     return None
+
+
+def repacked(packed: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    """Return a packed object as torch's present engine packs it, with its quantised weights changed."""
+    kind, ops = str(packed._type()).rsplit(".", 1)[-1], torch.ops.quantized
+    if kind == "CellParamsBase":
+        _, biases, _, numbers, sides = packed.__getstate__()[0]
+        ih, hh = (repacked(side, change) for side in sides)
+        return ops.make_quantized_cell_params_dynamic(ih, hh, *biases, bool(numbers[0]))
+    weight, bias = packed.unpack()
+    weight = change(weight)
+    if not kind.startswith("Conv"):
+        return ops.linear_prepack(weight, bias)
+    outer = (packed.output_padding(),) if packed.transpose() else ()
+    prepack = getattr(ops, f"conv{'_transpose' if outer else ''}{weight.dim() - 2}d_prepack")
+    return prepack(weight, bias, packed.stride(), packed.padding(), *outer, packed.dilation(), packed.groups())
 
 
 def _cell(owner: nn.Module, name: str, state: Any) -> Cell | None:
