@@ -10,7 +10,7 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from torchferry import releases
-from torchferry.check import dtypes, external, graph, passes, place, run, source, structure, unchanged, unpack
+from torchferry.check import dtypes, external, graph, passes, place, products, run, source, structure, unchanged, unpack
 from torchferry.check.arrival import Arrival
 from torchferry.check.feeds import Declared
 from torchferry.check.opening import Site, explain, refusal
@@ -91,7 +91,7 @@ def _open_and_run(job: Job, model: onnx.ModelProto, used: Path, site: Site) -> t
     found = lacking(model, site.asked) if site.asked is not None and not site.asked.installed else []
     if found:
         return found, 0
-    found = structure.duplicate_initializers(model)
+    found = [*structure.duplicate_initializers(model), *products.findings(model, site.home)]
     stored = {t.name for t in model.graph.initializer}
     declared = tuple(_declared(i) for i in model.graph.input if i.name not in stored)
     optional = tuple(i.name for i in model.graph.input if i.name in stored)
@@ -100,7 +100,8 @@ def _open_and_run(job: Job, model: onnx.ModelProto, used: Path, site: Site) -> t
     coerce = bool(job.edits_for("check", "coerce-feeds"))
     ran = run.on_given(opened, job.feeds, coerce) if job.feeds else run.on_made(opened, keep=mended)
     if job.onnx is not None and mended and ran.feeds:
-        found += unchanged.findings(site.worker, job.onnx, ran.feeds, ran.outputs)
+        precisely = unchanged.PRECISELY if job.edits_for("check", "flip-weights") else None
+        found += unchanged.findings(site.worker, job.onnx, ran.feeds, ran.outputs, precisely)
         found += unchanged.overflows(opened, job.edits_for("check", "cast-around"), ran.feeds)
     return [*found, *ran.findings], 2 if ran.all_ran else 1
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import onnx
 
 from torchferry import releases
-from torchferry.check import graph, passes, place, stamp, support
+from torchferry.check import graph, passes, place, products, stamp, support
 from torchferry.check.probe import Prober
 from torchferry.check.promises import broken
 from torchferry.check.support_of_release import missing_kernels
@@ -31,7 +31,7 @@ def examine(case: Case) -> Step:
             return Step("check", fault=Fault("NotOnnx", str(error)))
         if words := broken(model, case.value("inputs")):
             return Step("check", fault=Fault("PromiseBroken", "; ".join(words)))
-    found = [*_stamps(model, target), *_kernels(case, model, target)]
+    found = [*_stamps(model, target), *_kernels(case, model, target), *products.findings(model, path.parent)]
     value = Checked(graph.opset(model) or 0, model.ir_version, path.stat().st_size, str(target), path)
     return Step("check", value, findings=tuple(_at_source(f, made) for f in found))
 

@@ -1,4 +1,4 @@
-"""`torchferry doctor`: what is installed, what the runtime takes, and which versions do not fit together."""
+"""`torchferry doctor`: what is installed, what the runtime takes, what the processor has, and what does not fit together."""
 
 from __future__ import annotations
 
@@ -36,19 +36,27 @@ class Limits:
     problem: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """What this processor has for products of integers, and which of them onnxruntime cuts off on it, found by asking."""
+
+    machine: str
+    features: tuple[str, ...] = ()
+    asked: int = 0  # kinds of products; 0: onnxruntime could not be asked
+    cut_off: tuple[str, ...] = ()
+
+
 def examine(form: str) -> int:
     """Write the state of the installation to stdout, and return the exit code."""
     found = versions()
     limits = _limits(found)
+    processor = _processor(limits)
     troubles = known_bad(found) + unmet(found) + _cannot_be_asked(limits)
     if form == "json":
-        print(
-            json.dumps(
-                {"versions": found, "onnxruntime takes": asdict(limits), "troubles": [asdict(t) for t in troubles]}, indent=2
-            )
-        )
+        told = {"onnxruntime takes": asdict(limits), "processor": asdict(processor), "troubles": [asdict(t) for t in troubles]}
+        print(json.dumps({"versions": found, **told}, indent=2))
     else:
-        _write(found, limits, troubles)
+        _write(found, limits, processor, troubles)
     return NOT_FINE if troubles else FINE
 
 
@@ -116,6 +124,21 @@ def _limits(found: Mapping[str, str | None]) -> Limits:
     return Limits(ir, opset)
 
 
+def _processor(limits: Limits) -> Processor:
+    from torchferry.saturation.asked import exact, features, has_kernel
+    from torchferry.saturation.product import BLOCKS, Product, every_kind
+
+    try:
+        known = features()
+    except Exception:  # torch is missing or broken, which is told elsewhere
+        known = ()
+    if limits.opset is None:
+        return Processor(platform.machine(), known)
+    blocks = [Product(*BLOCKS, "int8", "uint8", block) for block in (16, 32, 128)]
+    kinds = [kind for kind in (*every_kind(), *blocks) if has_kernel(kind)]
+    return Processor(platform.machine(), known, len(kinds), tuple(str(kind) for kind in kinds if not exact(kind)))
+
+
 def _cannot_be_asked(limits: Limits) -> list[Trouble]:
     if not limits.problem:
         return []
@@ -137,7 +160,7 @@ def _older(found: Mapping[str, str | None], name: str, than: tuple[int, ...]) ->
     return tuple(numbers) < than
 
 
-def _write(found: Mapping[str, str | None], limits: Limits, troubles: list[Trouble]) -> None:
+def _write(found: Mapping[str, str | None], limits: Limits, processor: Processor, troubles: list[Trouble]) -> None:
     from rich.text import Text
 
     out = console(sys.stdout)
@@ -147,6 +170,15 @@ def _write(found: Mapping[str, str | None], limits: Limits, troubles: list[Troub
     out.print()
     if limits.opset:
         out.print(f"  onnxruntime takes opset 7 to {limits.opset}, and IR version up to {limits.ir}")
+    out.print(f"  the processor is {processor.machine} with {', '.join(processor.features) or 'nothing that is known of'}")
+    if processor.cut_off:
+        few = "; ".join(processor.cut_off[:2])
+        count = f"{len(processor.cut_off)} of {processor.asked} kinds"
+        out.print(
+            Text(f"  it cuts off sums of 8-bit products in {count} ({few}; ...): see `torchferry explain CHK050`", "yellow")
+        )
+    elif processor.asked:
+        out.print(f"  products of 8-bit integers come out right on it, in all {processor.asked} kinds that onnxruntime has")
     for trouble in troubles:
         out.print(Text.assemble(("trouble", "bold yellow"), f": {trouble.what}"))
         out.print(f"  {trouble.effect}")

@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 from torchferry.quantised.grid import Quantised
 from torchferry.quantised.operators import OPERATORS, name_of, product
 from torchferry.quantised.unpacked import repacked, unpack
-from torchferry.saturation import pairs_cut_off
+from torchferry.saturation.product import pairs_cut_off
 
 PRODUCTS = ("linear", "conv", "quantized_lstm", "quantized_gru", "quantized_rnn")
 ROUNDING = 1e-4  # of the largest number: sums in another order; a pair that is cut off takes away far more

@@ -18,14 +18,16 @@ class Rounded(nn.Module):
         self.register_buffer("scale", scale.detach().to(torch.float32).clone())
         self.register_buffer("zero_point", zero_point.detach().to(torch.float32).clone())
         (self.low, self.high), self.axis = span, axis
-        self.stored = {(0, 255): torch.uint8, (-128, 127): torch.int8}.get(span) if nodes else None
+        self.in_nodes = nodes and span in ((0, 255), (-128, 127))
         self.number = (float(scale), int(zero_point)) if scale.numel() == 1 else None
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the values on their grid."""
-        if self.stored is not None and self.axis is None and self.number is not None:
-            scale, zero_point = torch.tensor(self.number[0]), torch.tensor(self.number[1], dtype=self.stored)
-            made = torch.onnx.ops.symbolic("QuantizeLinear", (x, scale, zero_point), dtype=self.stored, shape=x.shape, version=13)
+        if self.in_nodes and self.axis is None and self.number is not None:
+            # always uint8: the same grid, 128 higher; of int8 weights the runtime makes products that some processors cut off
+            stored = torch.uint8
+            scale, zero_point = torch.tensor(self.number[0]), torch.tensor(self.number[1] - self.low, dtype=stored)
+            made = torch.onnx.ops.symbolic("QuantizeLinear", (x, scale, zero_point), dtype=stored, shape=x.shape, version=13)
             return torch.onnx.ops.symbolic(
                 "DequantizeLinear", (made, scale, zero_point), dtype=x.dtype, shape=x.shape, version=13
             )

@@ -15,6 +15,7 @@ from transformers import CONFIG_MAPPING, AutoConfig, GenerationConfig, Generatio
 from torchferry import ort
 from torchferry.errors import FeedError, UsageError
 from torchferry.runtime import pointwise
+from torchferry.runtime.exact_products import exact_products
 from torchferry.runtime.explain import explain
 from torchferry.runtime.session import with_words
 
@@ -161,7 +162,8 @@ def _refuse_other(place: Path, graphs: tuple[str, ...]) -> None:
 def _opened(path: Path, arrange: bool, **settings: Any) -> Any:
     """Return a session on a graph; what onnxruntime raises comes with an explanation."""
     try:
-        if not arrange or (graph := pointwise.by_convolutions(path)) is None:
+        graph = exact_products(path) or (pointwise.by_convolutions(path) if arrange else None)
+        if graph is None:
             return ort.session(path, **settings)
         session = ort.session(graph, data_folder=str(path.parent), **settings)
         pointwise.give_back()

@@ -18,6 +18,7 @@ from torchferry.check.dtypes import of_text
 from torchferry.check.feeds import Change, declared_by, fit
 from torchferry.check.sniff import sniff
 from torchferry.errors import FeedError, TorchferryError, did_you_mean
+from torchferry.runtime.exact_products import exact_products
 
 # It turns a lookup of counted positions into a slice, which hides positions beyond the table: wrong numbers, no error.
 HIDES_ERRORS = "GatherToSliceFusion"
@@ -139,8 +140,14 @@ class InferenceSession:
         arguments = (options, providers, provider_options, more)
         try:
             session = self._first_opened(arguments)
-            settings = session.get_modelmeta().custom_metadata_map.get(SESSION_KEY)
-            return open_like_the_user(self._source, *arguments, settings=json.loads(settings)) if settings else session
+            told = session.get_modelmeta().custom_metadata_map.get(SESSION_KEY)
+            mended = exact_products(self._source) if _of_the_cpu(session) else None
+            if not told and mended is None:
+                return session
+            settings = json.loads(told) if told else {}
+            if mended is not None and (folder := self._weights_folder()) is not None:
+                settings |= {"config": {WEIGHTS_FOLDER: folder}}
+            return open_like_the_user(self._source if mended is None else mended, *arguments, settings=settings)
         except Exception as error:  # whatever onnxruntime raises is raised again, explained
             raise self._explained(error, None) from error
 
@@ -152,6 +159,9 @@ class InferenceSession:
             if not isinstance(self._source, bytes) or (here := weights_folder(self._source)) is None:
                 raise
             return open_like_the_user(self._source, *arguments, settings={"config": {WEIGHTS_FOLDER: here}})
+
+    def _weights_folder(self) -> str | None:
+        return weights_folder(self._source) if isinstance(self._source, bytes) else str(Path(self._source).parent)
 
     def _fitted(self, feed: Mapping[str, Any]) -> dict[str, Any]:
         """Return the feed made to fit, what was changed announced; raises FeedError where that would lose something."""
@@ -207,6 +217,15 @@ def open_like_the_user(
         if not options.has_session_config_entry(key) if hasattr(options, "has_session_config_entry") else True:
             options.add_session_config_entry(key, value)
     return ort.session_as_asked(source, options, providers, provider_options, **more)
+
+
+def _of_the_cpu(session: Any) -> bool:
+    """Whether products are made by the processor, and the user has not asked onnxruntime for precise ones."""
+    try:
+        precise = session.get_session_options().get_session_config_entry("session.x64quantprecision") == "1"
+    except RuntimeError:  # that is how it says that there is no such entry
+        precise = False
+    return list(session.get_providers()) == ["CPUExecutionProvider"] and not precise
 
 
 def weights_folder(model: bytes) -> str | None:

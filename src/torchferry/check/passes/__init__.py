@@ -10,7 +10,7 @@ from typing import Any
 
 import onnx
 
-from torchferry.check.passes import casts, decompose, names, shapes, versions, weave
+from torchferry.check.passes import casts, decompose, names, shapes, signs, versions, weave
 from torchferry.errors import UsageError
 
 Pass = Callable[[onnx.ModelProto, Mapping[str, Any]], None]
@@ -38,6 +38,7 @@ PASSES: dict[str, Pass] = {
     "free-sizes": shapes.free_sizes,
     "rewrite-constants": shapes.rewrite_constants,
     "zero-masked-rows": shapes.zero_masked_rows,
+    "flip-weights": signs.flip_weights,
 }
 
 
