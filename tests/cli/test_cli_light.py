@@ -79,6 +79,23 @@ def test_the_doctor_tells_versions_and_what_the_runtime_takes(
     assert f"opset 7 to {ort.limits()[1]}, and IR version up to {ort.limits()[0]}" in said
 
 
+def test_the_doctor_names_the_instruction_sets_and_what_the_processor_answered(
+    inside: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    from torchferry.saturation.asked import features
+    from torchferry.saturation.elsewhere import without_vnni
+
+    inside("doctor")
+    assert ", ".join(features()) in capsys.readouterr().out
+    with without_vnni():
+        inside("doctor")
+        said = " ".join(capsys.readouterr().out.split())
+        assert "it cuts off sums of 8-bit products in 13 of" in said
+        assert "torchferry explain CHK050" in said
+        inside("doctor", "--format", "json")
+        assert "MatMulInteger of uint8 by int8" in json.loads(capsys.readouterr().out)["processor"]["cut_off"]
+
+
 GOOD = {"torch": "2.13.0+cpu", "onnxruntime": "1.31.1", "numpy": "2.4.6"} | {
     name: "9" for name in doctor.NEEDED if name not in ("torch", "onnxruntime", "numpy")
 }

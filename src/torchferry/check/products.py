@@ -23,9 +23,8 @@ INSIDE: dict[tuple[str, str], tuple[tuple[str, str], tuple[tuple[int, int], ...]
     ("com.microsoft", "QAttention"): (("", "MatMulInteger"), ((1, 7),)),
     ("com.microsoft", "DynamicQuantizeLSTM"): (("com.microsoft", "DynamicQuantizeMatMul"), ((1, 9), (2, 11))),
 }
-NAMES = frozenset(
-    {op for _, op in (*INPUTS, *INSIDE, BLOCKS)} | {"DequantizeLinear"}
-)  # a file with such products has one of these
+NAMES = frozenset({op for _, op in (*INPUTS, *INSIDE, BLOCKS)} | {"DequantizeLinear"})  # a file with such products has one
+VIEWS = ("Transpose", "Reshape", "Squeeze", "Unsqueeze", "Identity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +62,18 @@ def _of(place: graph.Place, types: Mapping[str, str], makers: Mapping[str, onnx.
         if settings.get("bits") == 8 and settings.get("accuracy_level") == 4:  # others are computed in floats
             yield Found(place, Product(*BLOCKS, "int8", "uint8", int(settings["block_size"])), node, 1, 3)
     if key[0] == "" and key[1] in FUSED:
-        sides = [makers.get(name) for name in node.input[:2]]
+        sides = [_behind_views(makers.get(name), makers) for name in node.input[:2]]
         read = [n for n in sides if n is not None and n.op_type == "DequantizeLinear"]
         kinds = [types.get(n.input[0], "") for n in read]
         if len(read) == 2 and set(kinds) <= set(EIGHT_BITS):
             yield Found(place, Product(QDQ, key[1], kinds[0], kinds[1]), read[1], 0, 2)
+
+
+def _behind_views(node: onnx.NodeProto | None, makers: Mapping[str, onnx.NodeProto]) -> onnx.NodeProto | None:
+    """Return the first node before one that only looks at numbers in another way: onnxruntime moves these out of between."""
+    while node is not None and node.op_type in VIEWS and node.domain in ("", "ai.onnx"):
+        node = makers.get(node.input[0])
+    return node
 
 
 def _kind(

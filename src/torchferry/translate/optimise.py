@@ -16,6 +16,7 @@ from onnxscript.optimizer import fold_constants_ir
 from torchferry.translate.exporter import silent
 from torchferry.translate.passes.casts import name_types
 from torchferry.translate.passes.padding import guard_pad_before_maxpool
+from torchferry.translate.passes.signs import unsigned_weights
 from torchferry.translate.passes.tails import exact_tails
 from torchferry.translate.passes.types import know_types
 
@@ -69,6 +70,7 @@ def _inline(model: ir.Model) -> None:
 def tidy(model: ir.Model) -> None:
     """Do what a file needs to be right in onnxruntime, optimised or not, in place."""
     guard_pad_before_maxpool(model, {})
+    unsigned_weights(model)
     know_types(model)
     name_types(model)
     exact_tails(model)
