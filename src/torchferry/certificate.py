@@ -12,6 +12,7 @@ from typing import Any
 
 from torchferry.errors import UsageError
 from torchferry.records import Case, History
+from torchferry.saturation.asked import features
 
 KEY = "pkg.torchferry.certificate"
 SESSION_KEY = "pkg.torchferry.session"  # what a session must set for the file to be right; torchferry's own sessions read it
@@ -36,6 +37,7 @@ def certificate(history: History) -> dict[str, Any]:
         "worst": max((t.worst for t in verified.trials if t.outcome == "agree"), default=0.0),
         "repairs": [f"{r.code}: {r.title}" for r in history.kept],
         "versions": versions(),
+        "instruction_sets": list(features()),
     }
 
 

@@ -18,6 +18,7 @@ from torchferry.cli.app import app
 from torchferry.cli.outcome import exit_code
 from torchferry.records import Case, Checked, Diagnosis, Fault, History, Job, Step, Tolerance, Trial, Verified
 from torchferry.result import Result
+from torchferry.saturation.asked import features
 
 COMMANDS = ("", "export", "verify", "check", "explain", "doctor")
 
@@ -120,7 +121,10 @@ def test_a_certificate_is_shown_without_the_model(
     assert "was verified against its model" in said
     assert "batch" in said
     assert inside("verify", "--certificate", "m.onnx", "--format", "json") == 0
-    assert json.loads(capsys.readouterr().out)["trials"]["agree"] > 1
+    held = json.loads(capsys.readouterr().out)
+    assert held["trials"]["agree"] > 1
+    assert f"a processor with {', '.join(held['instruction_sets'])}" in said
+    assert held["instruction_sets"] == list(features())
 
 
 def test_a_certificate_does_not_speak_for_a_file_that_was_changed(

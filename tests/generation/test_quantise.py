@@ -19,6 +19,7 @@ from torchferry.certificate import KEY
 from torchferry.errors import UsageError
 from torchferry.runtime.generation import CausalLM
 from torchferry.runtime.quantise import cost, quantise
+from torchferry.saturation.asked import features
 from torchferry.tasks import directory, export_directory, fewer_bits, prepare
 
 TEXTS = [torch.randint(0, 300, (1, 24), generator=torch.Generator().manual_seed(i)) for i in range(4)]
@@ -56,6 +57,14 @@ def test_every_constant_matrix_is_quantised_and_the_logits_stay_near(
 def test_int8_as_it_is_exported_keeps_the_likeliest_token_on_every_processor(int8: Path, model: Any) -> None:
     for texts in (TEXTS, [torch.randint(0, 300, (1, 32), generator=torch.Generator().manual_seed(9 + i)) for i in range(32)]):
         assert cost(model, CausalLM.from_pretrained(int8), texts, "int8").same_token >= 0.95
+
+
+def test_the_file_says_on_which_instruction_sets_it_was_measured(int8: Path) -> None:
+    held = {p.key: p.value for p in onnx.load(int8 / "model.onnx", load_external_data=False).metadata_props}
+    shown = json.loads(held["pkg.torchferry.quantised.shown"])
+    assert shown["instruction_sets"] == list(features())
+    assert shown["same_token"] >= 0.95
+    assert shown["positions"] == 512
 
 
 @pytest.fixture(scope="module")

@@ -43,6 +43,7 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     lines += [("allowed", f"{allowed['atol']:.2g} + {allowed['rtol']:.2g} of the value; {allowed['because']}")]
     lines += [("repairs", words) for words in found["repairs"]]
     lines += [("made with", ", ".join(f"{name} {number}" for name, number in found["versions"].items()))]
+    lines += [("on", f"a processor with {', '.join(found['instruction_sets'])}")] if found.get("instruction_sets") else []
     last = ""
     shown = []
     for label, value in lines:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,14 @@ from torchferry import ort
 from torchferry.certificate import KEY
 from torchferry.errors import UsageError, did_you_mean
 from torchferry.runtime.tied import TURNED, share_with_embeddings
+from torchferry.saturation.asked import features
 from torchferry.translate.draft import transposed
 
 BITS = {"int8": 8, "int4": 4}
 # weights that share a scale, the fastest first. On a GPT-2 blocks of 32 move int8's logits by a fifth less than those of 128, and
 # take a quarter longer for a token; int4 is there to be fast (docs/decisions/0010)
 BLOCKS = {"int8": (128, 32, 16), "int4": (128,)}
-NOTE = "pkg.torchferry.quantised"
+NOTE, SHOWN = "pkg.torchferry.quantised", "pkg.torchferry.quantised.shown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class Cost:
     worst_difference: float  # likewise
     block: int = 0  # how many weights share a scale; 0: each has all its digits
     spared: tuple[str, ...] = ()  # products that were left exact
+    instruction_sets: tuple[str, ...] = ()  # of the processor that it was measured on
 
     def __str__(self) -> str:
         exact = f", {len(self.spared)} product{'s' if len(self.spared) > 1 else ''} left exact" if self.spared else ""
@@ -43,6 +46,7 @@ class Cost:
             f"{self.precision}{form}: "
             f"the likeliest next token is the same at {self.same_token:.1%} of {self.positions} positions; "
             f"logits moved by {self.mean_difference:.3f} of their spread on average, {self.worst_difference:.3f} at worst"
+            + (f"; measured with {', '.join(self.instruction_sets)}" if self.instruction_sets else "")
         )
 
 
@@ -64,6 +68,16 @@ def quantise(source: Path, destination: Path, precision: str, *, block: int | No
     model.metadata_props[NOTE] = precision
     ir.save(model, destination, external_data=destination.name + ".data")
     return block
+
+
+def note(path: Path, measured: Cost) -> None:
+    """Write into a quantised file what it was measured to change, and on which instruction sets; weights stay where they lie."""
+    import onnx
+
+    model = onnx.load(str(path), load_external_data=False)
+    entry = next((p for p in model.metadata_props if p.key == SHOWN), None) or model.metadata_props.add()
+    entry.key, entry.value = SHOWN, json.dumps(asdict(measured))
+    path.write_bytes(model.SerializeToString())
 
 
 def products(source: Path) -> list[str]:
@@ -100,7 +114,8 @@ def cost(
             same.append((wanted.argmax(-1) == got.argmax(-1)).flatten())
             moved.append(((wanted - got).abs() / wanted.std()).flatten())
     equal, gap = torch.cat(same), torch.cat(moved)
-    return Cost(precision, equal.numel(), float(equal.float().mean()), float(gap.mean()), float(gap.max()), block, spared)
+    share, here = float(equal.float().mean()), features()
+    return Cost(precision, equal.numel(), share, float(gap.mean()), float(gap.max()), block, spared, here)
 
 
 def _plain_gemm(node: ir.Node) -> bool:

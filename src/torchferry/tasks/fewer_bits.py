@@ -10,7 +10,7 @@ import torch
 from torchferry.files import move_into_place, workspace
 from torchferry.result import size_on_disk
 from torchferry.runtime.generation import CausalLM
-from torchferry.runtime.quantise import BLOCKS, Cost, cost, products, quantise
+from torchferry.runtime.quantise import BLOCKS, Cost, cost, note, products, quantise
 from torchferry.tasks.prepared import Prepared
 
 TEXTS, PROMPT, NEW = 16, 8, 24
@@ -58,7 +58,9 @@ def put_in_fewer_bits(prepared: Prepared, folder: Path, precision: str) -> Cost:
         while best.same_token < ENOUGH and precision == "int8" and len(last.spared) < SPARED and size_on_disk(exact) < LARGE:
             last = bench.tried(last.block, (*last.spared, _harmed_most(bench, last)))
             best = _better(last, best)
-        return best if best is last else bench.tried(best.block, best.spared)
+        best = best if best is last else bench.tried(best.block, best.spared)
+        note(path, best)
+        return best
 
 
 def _better(one: Cost, other: Cost) -> Cost:
