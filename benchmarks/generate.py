@@ -11,6 +11,7 @@ with onnxruntime-genai:
 
     python -m venv peers && peers/bin/pip install 'transformers==4.57.*' torch optimum-onnx onnxruntime ctranslate2
 
+On a processor without VNNI, or without AVX-512: `python benchmarks/hidden.py avx512,vnni -- python benchmarks/generate.py ...`.
 An engine that is missing, or that refuses the model (onnxruntime-genai's builder refuses a GPT-2), is named, and the others are
 measured. Each lives in a process of its own, which generate_engines.py is.
 """
@@ -29,7 +30,8 @@ from typing import Any
 from generate_engines import NEW, PROMPT, prompt
 
 ENGINES = Path(__file__).with_name("generate_engines.py")
-OURS = ("torch eager", "torch compiled", "torchferry", "torchferry int8", "torchferry int4")
+FORMS = {"int8": ("int8", 128), "int8 by 32": ("int8", 32), "int8 by 16": ("int8", 16), "int4": ("int4", 128)}
+OURS = ("torch eager", "torch compiled", "torchferry", *(f"torchferry {form}" for form in FORMS))
 PEERS = ("optimum", "ctranslate2", "ctranslate2 int8")
 MOBIUS = ("mobius",)
 GENAI = ("genai",)
@@ -109,11 +111,11 @@ def prepare(work: Path, config: Any) -> None:
         began = time.perf_counter()
         export_directory(transformers.AutoModelForCausalLM.from_pretrained(work / "torch").eval(), exact)
         print(f"exported in {time.perf_counter() - began:.0f} s", file=sys.stderr)
-    for precision in ("int8", "int4"):
-        place = work / f"torchferry {precision}"
+    for form, (precision, block) in FORMS.items():
+        place = work / f"torchferry {form}"
         if not place.exists():
             shutil.copytree(exact, place, ignore=shutil.ignore_patterns("*.onnx*", "torchferry.json"))
-            quantise(exact / "model.onnx", place / "model.onnx", precision)
+            quantise(exact / "model.onnx", place / "model.onnx", precision, block=block)
 
 
 class Engine:
