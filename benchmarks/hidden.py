@@ -1,7 +1,7 @@
 """Run a command as on a processor without some instruction sets, at full speed: qemu emulates one too, a hundred times slower.
 
     python benchmarks/hidden.py vnni -- python benchmarks/generate.py --work /tmp/generate
-    python benchmarks/hidden.py avx512,vnni -- python -m pytest -p no:faulthandler tests/verify
+    python benchmarks/hidden.py avx512,vnni -- python -m pytest tests/verify
 
 onnxruntime and torch ask the processor what it has by the instruction `cpuid`. Copies of them are made in which that
 instruction is an invalid one of the same length, and a small library answers for it, with the named bits left out. The copies
@@ -25,11 +25,17 @@ PACKAGES = ("onnxruntime", "torch")
 ANSWERS = r"""
 #define _GNU_SOURCE
 #include <cpuid.h>
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
 static int vnni, avx512;
+int sigaction(int number, const struct sigaction *wanted, struct sigaction *before) {  /* faulthandler would take ours away */
+  static int (*real)(int, const struct sigaction *, struct sigaction *);
+  if (!real) real = dlsym(RTLD_NEXT, "sigaction");
+  return real(number, number == SIGILL && vnni + avx512 ? NULL : wanted, before);
+}
 static void answer(int number, siginfo_t *info, void *context) {
   greg_t *r = ((ucontext_t *)context)->uc_mcontext.gregs;
   unsigned char *at = (unsigned char *)r[REG_RIP];
@@ -54,9 +60,9 @@ __attribute__((constructor)) static void begin(void) {
   const char *hidden = getenv("HIDDEN") ? getenv("HIDDEN") : "";
   struct sigaction action;
   memset(&action, 0, sizeof action);
-  vnni = strstr(hidden, "vnni") != 0; avx512 = strstr(hidden, "avx512") != 0;
   action.sa_sigaction = answer; action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
   sigaction(SIGILL, &action, 0);
+  vnni = strstr(hidden, "vnni") != 0; avx512 = strstr(hidden, "avx512") != 0;
 }
 """
 
