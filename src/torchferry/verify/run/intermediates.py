@@ -97,11 +97,12 @@ def expose(model: onnx.ModelProto, names: Sequence[str], beside: Path, to: Path)
     del model.graph.output[given:]  # the caller's model is as it was; a copy would double a large one
     for place in {e.value for t in model.graph.initializer for e in t.external_data if e.key == "location"}:
         if not (to.parent / place).exists():
-            _link(beside.parent / place, to.parent / place)
+            link(beside.parent / place, to.parent / place)
     return to
 
 
-def _link(source: Path, target: Path) -> None:
+def link(source: Path, target: Path) -> None:
+    """Put a file of weights beside a copy of the graph without copying it."""
     if source.stat().st_dev == target.parent.stat().st_dev:
         os.link(source, target)  # onnxruntime does not follow links out of the model's folder
     else:

@@ -1,0 +1,205 @@
+"""Lively weights: the same trials with weights redrawn so that every layer gives numbers of order one, alike on both sides.
+
+A graph does not hang on the values of its weights, but what can be seen of it does: with fresh weights of 0.02 attention is
+flat, a threshold is never passed, an expert never asked. The model is a copy, never the user's own.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from torchferry import eager
+from torchferry.records import Bound, Fault
+from torchferry.verify.arrays import Array, array, is_float
+from torchferry.verify.coverage import eager_constants
+from torchferry.verify.coverage.equality import total
+from torchferry.verify.coverage.recipes import Rows, Whole
+from torchferry.verify.coverage.rewritten import Place, rewrite
+from torchferry.verify.coverage.weights import Weights
+from torchferry.verify.judge.trial import Bench
+from torchferry.verify.run.both_sides import session_options
+
+GAINS = (1.0, 2.0)  # of one draw and the next: twice as large ones open what the others do not
+TRIES = 3  # halvings of a gain with which the model runs over
+REDRAWN = 2**22  # numbers; a larger weight is scaled as it is, which costs less
+LARGEST = 2**30  # bytes of weights beyond which no second model is held in memory
+NORMS = ("norm", "ln", "bn")
+
+
+@dataclass(frozen=True, slots=True)
+class Redrawable:
+    """The model's weights that can be redrawn, those in a group alike; or why none can."""
+
+    groups: tuple[tuple[str, ...], ...] = ()
+    why_not: str = ""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All of them."""
+        return frozenset(n for group in self.groups for n in group)
+
+
+def redrawable(work: Weights, module: torch.nn.Module) -> Redrawable:
+    """Return which weights can be changed on both sides alike: the file's counterparts of each must all be known."""
+    if eager.weight_bytes(module) > LARGEST:
+        return Redrawable(why_not="the model is too large to be held twice")
+    unknown = [s.name for s in work.missing if s.is_float]
+    if unknown:
+        return Redrawable(why_not=f"`{unknown[0]}` is not among the model's own numbers")
+    if not work.seen.complete:
+        return Redrawable(why_not="the model cannot be watched while it runs")
+    parameters = {n for n, t in eager_constants.held(module).items() if isinstance(t, torch.nn.Parameter)}
+    made_of = frozenset[str]().union(*(f.recipe.origin for f in work.found))
+    settled = work.seen.written | work.seen.deciding | _ambiguous(work)
+    free = [n for n in work.tensors if n in made_of and n not in settled and _may_move(n, work, parameters)]
+    groups = [g for g in _alike(work).values() if (own := set(g) & made_of) and own <= set(free)]
+    kept = {n for g in _alike(work).values() for n in g}
+    alone = [(n,) for n in free if n not in kept]
+    return Redrawable((*alone, *(tuple(g) for g in groups))) if alone or groups else Redrawable(why_not="it has no weights to redraw")
+
+
+def _may_move(name: str, work: Weights, parameters: set[str]) -> bool:
+    if not is_float(work.tensors[name]):
+        return False
+    return any(p.endswith(name) for p in parameters) or name.endswith(("running_mean", "running_var"))
+
+
+def _uniform(values: Array) -> bool:
+    return bool((values == values.reshape(-1)[0]).all())
+
+
+def _ambiguous(work: Weights) -> set[str]:
+    """Return weights of which all numbers are equal, and that the file does not know by their names: any may be any."""
+    named = {work.names.get(f.stored.name) for f in work.found if isinstance(f.recipe, Whole) and f.recipe.name == work.names.get(f.stored.name)}
+    found = {n for n, t in work.tensors.items() if n not in named and _uniform(t)}
+    for one in work.found:
+        if isinstance(one.recipe, Rows):
+            found |= {p.name for p in one.recipe.pieces if p.stop - p.start > 1 and _uniform(work.tensors[p.name].reshape(-1)[p.start : p.stop])}
+    return found
+
+
+def _alike(work: Weights) -> Mapping[object, list[str]]:
+    """Return the weights that are equal to each other, unless the file knows each of them by its name."""
+    groups: dict[object, list[str]] = {}
+    for name in work.seen.alive & work.tensors.keys():
+        tensor = work.tensors[name]
+        groups.setdefault((tensor.shape, tensor.dtype, total(tensor)), []).append(name)
+    known = set(work.names.values())
+    return {k: sorted(g) for k, g in groups.items() if len(g) > 1 and not set(g) <= known}
+
+
+@contextmanager
+def lively(bench: Bench, work: Weights, which: Redrawable, draw: int) -> Iterator[Bench | str]:
+    """Give the bench with redrawn weights on both sides, or a word on why it cannot be; the copies are gone afterwards."""
+    sides = bench.sides
+    made = _model(sides.bound, work, which, draw)
+    if isinstance(made, str):
+        yield made
+        return
+    module, tensors, computed = made
+    numbers: dict[Place, Array] = {}
+    for found in work.found:
+        if found.recipe.origin & which.names:
+            values = found.recipe.made(tensors, computed)
+            if values is None:
+                yield f"`{found.stored.name}` is computed in another way then"
+                return
+            numbers[found.stored.graph, found.stored.name] = values
+    with tempfile.TemporaryDirectory(prefix=".torchferry-") as folder:
+        path = rewrite(Path(sides.file.path), numbers, Path(folder))
+        key = sides.worker.open(path, **session_options(sides.file.settings))
+        if isinstance(key, Fault):
+            yield key.text
+            return
+        bound, file = replace(sides.bound, module=module), replace(sides.file, path=path)
+        yield replace(bench, sides=replace(sides, bound=bound, file=file, session=key))
+        sides.worker.close(key)
+
+
+Made = tuple[torch.nn.Module, dict[str, Array], dict[int, Array]]
+
+
+def _model(bound: Bound, work: Weights, which: Redrawable, draw: int) -> Made | str:
+    """Return a copy of the model with redrawn weights, its tensors, and what it computes of them; or why there is none."""
+    gain, told = GAINS[draw % len(GAINS)], ""
+    wanted = {f.recipe.place for f in work.found if hasattr(f.recipe, "place")}
+    for _ in range(TRIES):
+        try:
+            twin = copy.deepcopy(bound.module)
+        except Exception:  # generators, locks, script modules: anything may refuse to be copied
+            return "the model cannot be copied"
+        _redraw(twin, bound.prefix, which, gain, draw)
+        tensors = {n: array(t).copy() if n in which.names else array(t) for n, t in eager_constants.held(twin, bound.prefix).items()}
+        computed: dict[int, Array] = {}
+
+        def listen(place: int, op: str, result: torch.Tensor, origin: frozenset[str], kept: dict[int, Array] = computed) -> None:
+            if place in wanted:
+                kept[place] = array(result).copy()
+
+        seen = eager_constants.watch(eager.fresh(twin), bound.args, bound.prefix, listen)
+        told = "the model does not run with them" if not seen.complete else ""
+        if not told and seen.ops != work.seen.ops:
+            told = "the model goes another way with them"
+        if not told and _finite(twin, bound):
+            return twin, tensors, computed
+        gain /= 2
+    return told or "the model runs over with them"
+
+
+def _finite(module: torch.nn.Module, bound: Bound) -> bool:
+    try:
+        outputs = eager.call(eager.fresh(module), bound.args)
+    except Exception:  # the user's forward may refuse an input in any way it likes
+        return False
+    return all(bool(o.isfinite().all()) for o in outputs if o.is_floating_point())
+
+
+def _redraw(module: torch.nn.Module, prefix: str, which: Redrawable, gain: float, draw: int) -> None:
+    """Redraw a copy's weights in place; recurrent modules hold theirs twice."""
+    held = eager_constants.held(module, prefix)
+    with torch.no_grad():
+        for number, group in enumerate(which.groups):
+            generator = torch.Generator().manual_seed(1000003 * draw + number)
+            new = _drawn(group[0], held[group[0]], gain, generator)
+            for name in group:
+                held[name].copy_(new.reshape(held[name].shape).to(held[name].dtype))
+
+
+def _drawn(name: str, old: torch.Tensor, gain: float, generator: torch.Generator) -> torch.Tensor:
+    """Return new numbers for a weight, of a size that its kind asks for."""
+    values = old.detach().to(torch.float32)
+    last, owner = name.rpartition(".")[2], name.rpartition(".")[0].rpartition(".")[2].lower()
+    if last == "running_var":
+        return 0.5 + 1.5 * torch.rand(old.shape, generator=generator)
+    noise = torch.randn(old.shape, generator=generator) if old.numel() <= REDRAWN else None
+    if old.dim() >= 2:
+        spread = gain * _spread(old)
+        if noise is not None:
+            return spread * noise
+        return values * (spread / float(values.std().clamp(min=1e-12)))
+    assert noise is not None or old.dim() < 2
+    noise = torch.randn(old.shape, generator=generator) if noise is None else noise
+    positive = bool((values > 0).all())
+    if positive and (last != "bias" or any(w in owner for w in NORMS)):
+        return values.clamp(0.25, 4.0) * torch.exp(0.3 * noise)
+    return 0.5 * gain * noise
+
+
+def _spread(old: torch.Tensor) -> float:
+    """Return a spread with which a product with this weight keeps numbers of order one."""
+    rows, rest = old.shape[0], math.prod(old.shape[1:])
+    return 1.0 / math.sqrt(max(1, min(rest, rows) if old.dim() == 2 else rest))
+
+
+def spans(values: np.ndarray) -> bool:
+    """Return whether numbers are of order one somewhere."""
+    return bool(values.size and 1e-3 < float(np.nanmax(np.abs(values))) < 1e4)

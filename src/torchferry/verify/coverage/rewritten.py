@@ -1,0 +1,64 @@
+"""A copy of the file with other numbers in the place of some of its weights; everything else, weights beside it included, is as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from torchferry.verify.arrays import Array
+from torchferry.verify.coverage.stored import graphs
+from torchferry.verify.run.intermediates import link
+
+BESIDE = 2**20  # bytes from which on a new weight is written beside the graph: one message holds no more than 2 GB
+DATA = "redrawn.data"
+Place = tuple[str, str]  # a graph, as `stored.graphs` names it, and a tensor in it
+
+
+def rewrite(path: Path, numbers: Mapping[Place, Array], folder: Path) -> Path:
+    """Write the file at `path` into a folder with these numbers in it; return where it is."""
+    model = onnx.load(str(path), load_external_data=False)
+    with (folder / DATA).open("wb") as data:
+        for place, graph in list(graphs(model.graph)):
+            here = {name: array for (where, name), array in numbers.items() if where == place}
+            if here:
+                _replace(graph, here, data)
+    for where in {e.value for t in _tensors(model) for e in t.external_data if e.key == "location"} - {DATA}:
+        link(path.parent / where, folder / where)
+    copy = folder / path.name
+    copy.write_bytes(model.SerializeToString())
+    return copy
+
+
+def _replace(graph: onnx.GraphProto, numbers: Mapping[str, Array], data: object) -> None:
+    held = {t.name: t for t in graph.initializer}
+    for node in list(graph.node):
+        name = node.output[0] if node.output else ""
+        if name not in numbers or name in held:
+            continue
+        graph.node.remove(node)  # a Constant, or an Identity of another weight
+        held[name] = graph.initializer.add()
+    for name, array in numbers.items():
+        if name in held:
+            _fill(held[name], name, array, data)
+
+
+def _fill(tensor: onnx.TensorProto, name: str, array: Array, data: object) -> None:
+    made = numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
+    if len(made.raw_data) >= BESIDE:
+        start = data.tell()  # type: ignore[attr-defined]
+        data.write(made.raw_data)  # type: ignore[attr-defined]
+        length = len(made.raw_data)
+        made.ClearField("raw_data")
+        made.data_location = onnx.TensorProto.EXTERNAL
+        for key, value in (("location", DATA), ("offset", str(start)), ("length", str(length))):
+            made.external_data.add(key=key, value=value)
+    tensor.CopyFrom(made)
+
+
+def _tensors(model: onnx.ModelProto) -> list[onnx.TensorProto]:
+    inline = [a.t for _, g in graphs(model.graph) for n in g.node for a in n.attribute if a.HasField("t")]
+    return [t for _, g in graphs(model.graph) for t in g.initializer] + inline

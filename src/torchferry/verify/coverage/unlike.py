@@ -1,0 +1,98 @@
+"""How a weight of the file that is not the model's differs from the one that it must stand for, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from torchferry.verify.arrays import Array, is_float
+from torchferry.verify.coverage.equality import ROUNDING, blocks, orders, sampled
+from torchferry.verify.coverage.recipes import Whole, reordered
+from torchferry.verify.coverage.stored import Stored
+from torchferry.verify.coverage.weights import Weights
+
+TELLING = 0.1  # the share of equal numbers, zeros and ones left out, from which on chance is no explanation
+MOSTLY = 0.5  # the same where there are hardly any others
+FEW = 3  # numbers that are counted one by one
+ENDLESS = 1e30  # as good as minus infinity in a mask
+
+
+@dataclass(frozen=True, slots=True)
+class Unlike:
+    """A weight of the file beside the model's nearest one."""
+
+    stored: Stored
+    near: Whole  # how it would be made of the model's
+    count: int  # numbers that differ
+    axis: int  # of the model's tensor, along which the fewest places have such a number
+    places: tuple[int, ...]  # along that axis
+    first: tuple[int, ...]  # the place of the first such number, in the model's tensor
+    shape: tuple[int, ...]  # of the model's tensor
+    changed: bool  # it is the model's tensor with some numbers changed: no export gives that
+
+    @property
+    def words(self) -> str:
+        """Return what differs: "1 of 50000 rows, first at [12345, 0]"."""
+        at = f"first at {list(self.first)}"
+        if self.count == self.stored.size:
+            return "every value"
+        if self.count > FEW and len(self.shape) > 1 and len(self.places) < self.shape[self.axis]:
+            what = "rows" if self.axis == 0 else "columns" if len(self.shape) == 2 else f"places along axis {self.axis}"
+            return f"{len(self.places)} of {self.shape[self.axis]} {what}, {at}"
+        return f"{self.count} of {self.stored.size} values, {at}"
+
+
+def unlike(work: Weights) -> Iterator[Unlike]:
+    """Yield, for each weight that was not found in the model, the nearest that the model has; none where none is near."""
+    unfound = set(work.unfound)
+    for one in work.missing:
+        values, own = one.values(), work.names.get(one.name)
+        alike = [n for n, t in work.tensors.items() if t.size == one.size and is_float(t) == one.is_float]
+        found = [f for n in alike if n not in work.seen.written and (f := _beside(one, values, n, work.tensors[n])) is not None]
+        best = min(found, key=lambda f: (f.near.name != own, f.count), default=None)
+        if best is None:
+            continue
+        if best.changed or best.near.name == own or best.near.name in unfound:
+            yield best
+        elif (left := next((f for f in found if f.near.name in unfound), None)) is not None:
+            yield left
+
+
+def _beside(one: Stored, values: Array, name: str, tensor: Array) -> Unlike | None:
+    """Return how a tensor differs from one of the model's of its size, in the order of axes that fits best."""
+    squeezed = [s for s in tensor.shape if s != 1]
+    shaped = [s for s in one.shape if s != 1]
+    fitting = [o for o in orders(len(squeezed)) if [squeezed[i] for i in o] == shaped] or [tuple(range(len(squeezed)))]
+    order = max(fitting, key=lambda o: sampled(values, reordered(tensor, o)))
+    pairs = list(blocks(values, reordered(tensor, order)))
+    unequal = np.concatenate([_differ(a, b).reshape(-1) for a, b in pairs])
+    plain = np.concatenate([_plain(b).reshape(-1) for _, b in pairs])
+    count, rich = int(unequal.sum()), int((~plain).sum())
+    changed = int((~unequal & ~plain).sum()) >= TELLING * rich if rich > values.size // 4 else count <= (1 - MOSTLY) * values.size
+    turned = unequal.reshape([squeezed[i] for i in order]) if squeezed else unequal.reshape(())
+    at = np.argwhere((turned.transpose(np.argsort(order)) if squeezed else turned).reshape(tensor.shape or (1,)))
+    if not count:
+        return None
+    along = [np.unique(at[:, axis]) for axis in range(at.shape[1])]
+    axis = min(range(len(along)), key=lambda i: len(along[i]) / (tensor.shape or (1,))[i])
+    places, first = tuple(int(p) for p in along[axis]), tuple(int(i) for i in at[0])
+    return Unlike(one, Whole(name, order, one.shape, one.dtype), count, axis, places, first, tensor.shape or (1,), changed)
+
+
+def _plain(values: Array) -> Array:
+    """Return where a tensor has numbers that many have: zeros, ones, and what stands for infinity."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray((values == 0) | (np.abs(values) == 1) | ~(np.abs(values.astype(np.float64)) < ENDLESS))
+
+
+def _differ(one: Array, two: Array) -> Array:
+    """Return where two tensors differ by more than rounding; two numbers that both stand for infinity do not."""
+    if not is_float(one):
+        return np.asarray(one != two)
+    a, b = one.astype(np.float64), two.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        far = ~(np.abs(a - b) <= ROUNDING.get(one.dtype.itemsize, 0.1) * np.abs(b))
+        same = (a == b) | (np.isnan(a) & np.isnan(b)) | ((np.abs(a) >= ENDLESS) & (np.abs(b) >= ENDLESS) & (np.sign(a) == np.sign(b)))
+    return np.asarray(far & ~same)
