@@ -163,6 +163,7 @@ class Budget:
     seconds: float | None = None  # for all trials; None: about as long as the export took
     seed: int = 0
     time_limit: float = 600.0  # for one stage, or one run in onnxruntime
+    mutants: int | None = None  # of the file that the trials must notice; None: as many as cost little, none for a large file
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,6 +332,30 @@ class Trial:
     max_abs: float = 0.0
     seconds: float = 0.0
     note: str = ""
+    weights: int = 0  # which draw of redrawn weights both sides had; 0: the model's own
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What a verdict stands on: of what there is, how much the trials have shown; and what they have not, by name.
+
+    A weight is the model's byte for byte (`equal`), or what eager or a known fold makes of the model's (`computed`), or at
+    least one that no trial would have let pass had it been another (`reached`).
+    """
+
+    weights: int = 0
+    equal: int = 0
+    computed: int = 0
+    reached: int = 0
+    outputs: int = 0
+    varied: int = 0
+    sides: int = 0  # of comparisons, conditions and clips, in the file and in eager
+    taken: int = 0
+    mutants: int = 0
+    noticed: int = 0
+    redrawn: int = 0  # trials with redrawn weights that agree
+    not_shown: tuple[str, ...] = ()
+    not_done: tuple[str, ...] = ()  # what was left out, and why
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,6 +365,7 @@ class Verified:
     trials: tuple[Trial, ...]
     tolerance: Tolerance
     ranges: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
+    coverage: Coverage = field(default_factory=Coverage)
 
     @property
     def failed(self) -> tuple[Trial, ...]:

@@ -12,6 +12,7 @@ import torch
 from torchferry import eager
 from torchferry.progress import Event, tell
 from torchferry.records import Bound, Case, Fault, Finding, Guard, Step, Translated, Verified
+from torchferry.verify.coverage.assess import assess
 from torchferry.verify.explain.by_size import by_size
 from torchferry.verify.explain.findings import findings
 from torchferry.verify.explain.optimiser_fault import blame_opening
@@ -61,8 +62,11 @@ def _verified(case: Case, sides: Sides) -> Step:
         return Step("verify", fault=laid)
     bench, habits, tape = laid
     judged = tuple(_trials(case, bench))
-    verified = Verified(tuple(j.trial for j in judged), bench.allowed, _ranges(judged, bench.sizes))
-    told = (*findings(case, bench, judged, habits, tape), *by_size(case, bench, judged))
+    shown = assess(case, bench, judged, habits, tape)
+    judged = (*judged, *shown.judged)
+    trials = (*(j.trial for j in judged), *shown.redrawn)
+    verified = Verified(trials, bench.allowed, _ranges(judged, bench.sizes), shown.coverage)
+    told = (*shown.findings, *findings(case, bench, judged, habits, tape), *by_size(case, bench, judged))
     return Step("verify", verified, findings=told if verified.shown or verified.failed else (*told, _nothing_shown(verified)))
 
 

@@ -9,20 +9,19 @@ from __future__ import annotations
 import copy
 import math
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from torchferry import eager
 from torchferry.records import Bound, Fault
 from torchferry.verify.arrays import Array, array, is_float
 from torchferry.verify.coverage import eager_constants
-from torchferry.verify.coverage.equality import total
-from torchferry.verify.coverage.recipes import Rows, Whole
+from torchferry.verify.coverage.equality import fingerprint, uniform
+from torchferry.verify.coverage.recipes import Rows, as_rows
 from torchferry.verify.coverage.rewritten import Place, rewrite
 from torchferry.verify.coverage.weights import Weights
 from torchferry.verify.judge.trial import Bench
@@ -31,6 +30,7 @@ from torchferry.verify.run.both_sides import session_options
 GAINS = (1.0, 2.0)  # of one draw and the next: twice as large ones open what the others do not
 TRIES = 3  # halvings of a gain with which the model runs over
 REDRAWN = 2**22  # numbers; a larger weight is scaled as it is, which costs less
+OVER = 1e6  # an output as large as this comes of growth from layer to layer, and is mostly rounding
 LARGEST = 2**30  # bytes of weights beyond which no second model is held in memory
 NORMS = ("norm", "ln", "bn")
 
@@ -60,11 +60,11 @@ def redrawable(work: Weights, module: torch.nn.Module) -> Redrawable:
     parameters = {n for n, t in eager_constants.held(module).items() if isinstance(t, torch.nn.Parameter)}
     made_of = frozenset[str]().union(*(f.recipe.origin for f in work.found))
     settled = work.seen.written | work.seen.deciding | _ambiguous(work)
-    free = [n for n in work.tensors if n in made_of and n not in settled and _may_move(n, work, parameters)]
-    groups = [g for g in _alike(work).values() if (own := set(g) & made_of) and own <= set(free)]
-    kept = {n for g in _alike(work).values() for n in g}
-    alone = [(n,) for n in free if n not in kept]
-    return Redrawable((*alone, *(tuple(g) for g in groups))) if alone or groups else Redrawable(why_not="it has no weights to redraw")
+    free = {n for n in work.tensors if n not in settled and _may_move(n, work, parameters)}
+    twins = _twins(work)
+    together = [tuple(g) for g in twins if set(g) <= free and set(g) & made_of]
+    alone = [(n,) for n in work.tensors if n in free & made_of and not any(n in g for g in twins)]
+    return Redrawable((*alone, *together), "" if alone or together else "it has no weights to redraw")
 
 
 def _may_move(name: str, work: Weights, parameters: set[str]) -> bool:
@@ -73,28 +73,23 @@ def _may_move(name: str, work: Weights, parameters: set[str]) -> bool:
     return any(p.endswith(name) for p in parameters) or name.endswith(("running_mean", "running_var"))
 
 
-def _uniform(values: Array) -> bool:
-    return bool((values == values.reshape(-1)[0]).all())
-
-
 def _ambiguous(work: Weights) -> set[str]:
     """Return weights of which all numbers are equal, and that the file does not know by their names: any may be any."""
-    named = {work.names.get(f.stored.name) for f in work.found if isinstance(f.recipe, Whole) and f.recipe.name == work.names.get(f.stored.name)}
-    found = {n for n, t in work.tensors.items() if n not in named and _uniform(t)}
+    found = {n for n, t in work.tensors.items() if n not in work.names.values() and uniform(t)}
     for one in work.found:
-        if isinstance(one.recipe, Rows):
-            found |= {p.name for p in one.recipe.pieces if p.stop - p.start > 1 and _uniform(work.tensors[p.name].reshape(-1)[p.start : p.stop])}
+        for piece in one.recipe.pieces if isinstance(one.recipe, Rows) else ():
+            if uniform(as_rows(work.tensors[piece.name], piece.axis)[piece.start : piece.stop]):
+                found.add(piece.name)
     return found
 
 
-def _alike(work: Weights) -> Mapping[object, list[str]]:
+def _twins(work: Weights) -> list[list[str]]:
     """Return the weights that are equal to each other, unless the file knows each of them by its name."""
     groups: dict[object, list[str]] = {}
-    for name in work.seen.alive & work.tensors.keys():
-        tensor = work.tensors[name]
-        groups.setdefault((tensor.shape, tensor.dtype, total(tensor)), []).append(name)
+    for name in sorted(work.seen.alive & work.tensors.keys()):
+        groups.setdefault(fingerprint(work.tensors[name]), []).append(name)
     known = set(work.names.values())
-    return {k: sorted(g) for k, g in groups.items() if len(g) > 1 and not set(g) <= known}
+    return [g for g in groups.values() if len(g) > 1 and not set(g) <= known]
 
 
 @contextmanager
@@ -160,7 +155,7 @@ def _finite(module: torch.nn.Module, bound: Bound) -> bool:
         outputs = eager.call(eager.fresh(module), bound.args)
     except Exception:  # the user's forward may refuse an input in any way it likes
         return False
-    return all(bool(o.isfinite().all()) for o in outputs if o.is_floating_point())
+    return all(bool((o.abs() < OVER).all()) for o in outputs if o.is_floating_point())
 
 
 def _redraw(module: torch.nn.Module, prefix: str, which: Redrawable, gain: float, draw: int) -> None:
@@ -198,8 +193,3 @@ def _spread(old: torch.Tensor) -> float:
     """Return a spread with which a product with this weight keeps numbers of order one."""
     rows, rest = old.shape[0], math.prod(old.shape[1:])
     return 1.0 / math.sqrt(max(1, min(rest, rows) if old.dim() == 2 else rest))
-
-
-def spans(values: np.ndarray) -> bool:
-    """Return whether numbers are of order one somewhere."""
-    return bool(values.size and 1e-3 < float(np.nanmax(np.abs(values))) < 1e4)

@@ -26,9 +26,15 @@ def rewrite(path: Path, numbers: Mapping[Place, Array], folder: Path) -> Path:
             here = {name: array for (where, name), array in numbers.items() if where == place}
             if here:
                 _replace(graph, here, data)
-    for where in {e.value for t in _tensors(model) for e in t.external_data if e.key == "location"} - {DATA}:
-        link(path.parent / where, folder / where)
-    copy = folder / path.name
+    return written(model, path, folder)
+
+
+def written(model: onnx.ModelProto, beside: Path, folder: Path) -> Path:
+    """Write a changed copy of the file `beside` into a folder, the weights that lie beside that one linked; return where it is."""
+    for where in {e.value for t in _tensors(model) for e in t.external_data if e.key == "location"}:
+        if not (folder / where).exists():
+            link(beside.parent / where, folder / where)
+    copy = folder / beside.name
     copy.write_bytes(model.SerializeToString())
     return copy
 

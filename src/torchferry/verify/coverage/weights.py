@@ -18,7 +18,7 @@ import torch
 from torchferry import eager
 from torchferry.verify.arrays import Array, array, is_float
 from torchferry.verify.coverage import eager_constants, folds
-from torchferry.verify.coverage.equality import close_but_for_order, same_but_for_order, total
+from torchferry.verify.coverage.equality import close_but_for_order, fingerprint, same_but_for_order, total, uniform
 from torchferry.verify.coverage.pieces import Pieces
 from torchferry.verify.coverage.recipes import Computed, Recipe, Whole
 from torchferry.verify.coverage.stored import Stored, stored
@@ -53,8 +53,8 @@ class Weights:
         """The model's weights that go into its outputs, and that nothing in the file was found to be."""
         there = frozenset[str]().union(*(f.recipe.origin for f in self.found))
         left = [n for n in self.tensors if n in self.seen.alive and n not in there and n not in self.seen.written]
-        twins = {(t.shape, t.dtype, total(t)) for n in there if (t := self.tensors.get(n)) is not None}  # kept once for all
-        return [n for n in left if ((t := self.tensors[n]).shape, t.dtype, total(t)) not in twins]
+        twins = {fingerprint(self.tensors[n]) for n in there if n in self.tensors}  # a file keeps equal ones once
+        return [n for n in left if fingerprint(self.tensors[n]) not in twins]
 
 
 def weights(sides: Sides) -> Weights:
@@ -75,8 +75,7 @@ def _tells(one: Stored) -> bool:
     """Return whether a tensor without a name of the model's has more to tell than one number over and over."""
     if one.size <= (HANDFUL if one.is_float else STRUCTURE):
         return False
-    flat = one.values().reshape(-1)
-    return bool((flat[:STRUCTURE] != flat[0]).any() or (flat != flat[0]).any())
+    return not uniform(one.values())
 
 
 def _arrays(module: torch.nn.Module, prefix: str) -> dict[str, Array]:
@@ -168,7 +167,7 @@ def _as_rows(work: Weights) -> Weights:
     for one in work.missing:
         values = one.values() if one.is_float else np.zeros(1)
         # numbers that are all equal are found everywhere, and tell nothing
-        recipe = pieces.find(one, values) if one.is_float and not (values == values.reshape(-1)[0]).all() else None
+        recipe = pieces.find(one, values) if one.is_float and not uniform(values) else None
         if recipe is not None:
             found.append(Found(one, recipe))
         else:

@@ -135,6 +135,11 @@ def op_name(func: Any) -> str:
     return str(func).removeprefix("aten.").split(".")[0]
 
 
+def place_of(names: dict[int, str]) -> Location | None:
+    """Return where the op stands that is being dispatched; None outside of the model's call. For a dispatch mode to ask."""
+    return _place(sys._getframe(2), names)
+
+
 def _place(frame: FrameType | None, names: dict[int, str]) -> Location | None:
     """Return the innermost line that the user wrote, else one of a library, and the module being run; None outside the call."""
     library: tuple[str, int] | None = None
