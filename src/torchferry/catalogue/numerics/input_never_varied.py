@@ -23,10 +23,10 @@ class InputNeverVaried(Rule):
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         for finding in case.findings("input-not-varied"):
-            name = finding.facts["input"]
+            name, refused = finding.facts["input"], finding.facts["refused"]
             yield Diagnosis(
                 self.code,
-                f"input `{name}` had one value in every trial that agrees: the model refused the {finding.facts['refused']} others",
+                f"input `{name}` had one value in every trial that agrees: the model refused {refused} others",
                 f"give `examples` with several values of `{name}` that the model takes",
                 Location(input_name=name),
             )

@@ -6,6 +6,7 @@ A file may hold such a value in the place of the weights behind it: a normalised
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +22,9 @@ INPUT = ""  # stands among the origins of a value that an input, or a random num
 NOTHING: frozenset[str] = frozenset()
 Listener = Callable[[int, str, torch.Tensor, frozenset[str]], None]  # place on the tape, op, value, its origin
 # ops whose result has their argument's shape or type and nothing of its values
-SHAPES = ("zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty", "new_empty_strided")
+SHAPES = (
+    "zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty", "new_empty_strided",
+)  # fmt: skip
 # ops that make a Python number, or a size, of a tensor's values: what follows is fixed when a file is made
 FIXING = ("_local_scalar_dense", "nonzero", "is_nonzero", "equal", "masked_select", "_unique2", "unique_dim")
 
@@ -35,6 +38,7 @@ class Seen:
     deciding: set[str] = field(default_factory=set)  # those whose values decide sizes, indices or branches
     moves: tuple[bool, ...] = ()  # for each output, whether any input's values went into it
     ops: list[str] = field(default_factory=list)
+    largest: float = 0.0  # number in any output
     complete: bool = True  # whether the call could be watched to its end
 
 
@@ -59,6 +63,8 @@ def watch(module: torch.nn.Module, args: tuple[Any, ...], prefix: str, listen: L
             outputs = eager.call(module, args)
         origins = [watcher.origin([o]) for o in outputs]
         seen.moves, seen.alive = tuple(INPUT in o for o in origins), NOTHING.union(*origins) - {INPUT}
+        sizes = [float(o.abs().max()) for o in outputs if o.is_floating_point() and o.numel()]
+        seen.largest = max((math.inf if math.isnan(s) else s for s in sizes), default=0.0)
     except Exception:  # torch.cond and its like compile themselves and do not bear being watched
         seen.complete = False
         with contextlib.suppress(Exception):

@@ -79,7 +79,6 @@ def _weight(
 
 def _turns(own: Array, channels: int) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Yield the axes that have so many channels, and the orders in which the weight may stand in the file."""
-    squeezed = [s for s in own.shape if s != 1]
-    for axis in range(min(own.ndim, 2)):
-        if own.shape[axis] == channels:
-            yield from ((axis, order) for order in orders(len(squeezed)) if len(squeezed) <= 2 or order == tuple(range(len(squeezed))))
+    axes = sum(s != 1 for s in own.shape)
+    for axis in (a for a in range(min(own.ndim, 2)) if own.shape[a] == channels):
+        yield from ((axis, order) for order in orders(axes) if axes <= 2 or order == tuple(range(axes)))

@@ -93,7 +93,7 @@ def _twins(work: Weights) -> list[list[str]]:
 
 
 @contextmanager
-def lively(bench: Bench, work: Weights, which: Redrawable, draw: int) -> Iterator[Bench | str]:
+def lively(bench: Bench, work: Weights, which: Redrawable, draw: int, room: Path | None = None) -> Iterator[Bench | str]:
     """Give the bench with redrawn weights on both sides, or a word on why it cannot be; the copies are gone afterwards."""
     sides = bench.sides
     made = _model(sides.bound, work, which, draw)
@@ -109,7 +109,7 @@ def lively(bench: Bench, work: Weights, which: Redrawable, draw: int) -> Iterato
                 yield f"`{found.stored.name}` is computed in another way then"
                 return
             numbers[found.stored.graph, found.stored.name] = values
-    with tempfile.TemporaryDirectory(prefix=".torchferry-") as folder:
+    with tempfile.TemporaryDirectory(prefix=".torchferry-", dir=room) as folder:
         path = rewrite(Path(sides.file.path), numbers, Path(folder))
         key = sides.worker.open(path, **session_options(sides.file.settings))
         if isinstance(key, Fault):
@@ -133,7 +133,8 @@ def _model(bound: Bound, work: Weights, which: Redrawable, draw: int) -> Made | 
         except Exception:  # generators, locks, script modules: anything may refuse to be copied
             return "the model cannot be copied"
         _redraw(twin, bound.prefix, which, gain, draw)
-        tensors = {n: array(t).copy() if n in which.names else array(t) for n, t in eager_constants.held(twin, bound.prefix).items()}
+        held = eager_constants.held(twin, bound.prefix)
+        tensors = {n: array(t) if isinstance(t, torch.nn.Parameter) else array(t).copy() for n, t in held.items()}
         computed: dict[int, Array] = {}
 
         def listen(place: int, op: str, result: torch.Tensor, origin: frozenset[str], kept: dict[int, Array] = computed) -> None:
@@ -141,21 +142,16 @@ def _model(bound: Bound, work: Weights, which: Redrawable, draw: int) -> Made | 
                 kept[place] = array(result).copy()
 
         seen = eager_constants.watch(eager.fresh(twin), bound.args, bound.prefix, listen)
-        told = "the model does not run with them" if not seen.complete else ""
-        if not told and seen.ops != work.seen.ops:
+        if not seen.complete:
+            told = "the model does not run with them"
+        elif seen.ops != work.seen.ops:
             told = "the model goes another way with them"
-        if not told and _finite(twin, bound):
+        elif seen.largest < OVER:
             return twin, tensors, computed
+        else:
+            told = "the model runs over with them"
         gain /= 2
-    return told or "the model runs over with them"
-
-
-def _finite(module: torch.nn.Module, bound: Bound) -> bool:
-    try:
-        outputs = eager.call(eager.fresh(module), bound.args)
-    except Exception:  # the user's forward may refuse an input in any way it likes
-        return False
-    return all(bool((o.abs() < OVER).all()) for o in outputs if o.is_floating_point())
+    return told
 
 
 def _redraw(module: torch.nn.Module, prefix: str, which: Redrawable, gain: float, draw: int) -> None:
@@ -175,14 +171,11 @@ def _drawn(name: str, old: torch.Tensor, gain: float, generator: torch.Generator
     last, owner = name.rpartition(".")[2], name.rpartition(".")[0].rpartition(".")[2].lower()
     if last == "running_var":
         return 0.5 + 1.5 * torch.rand(old.shape, generator=generator)
-    noise = torch.randn(old.shape, generator=generator) if old.numel() <= REDRAWN else None
+    if old.numel() > REDRAWN:
+        return values * (gain * _spread(old) / float(values.std().clamp(min=1e-12)))
+    noise = torch.randn(old.shape, generator=generator)
     if old.dim() >= 2:
-        spread = gain * _spread(old)
-        if noise is not None:
-            return spread * noise
-        return values * (spread / float(values.std().clamp(min=1e-12)))
-    assert noise is not None or old.dim() < 2
-    noise = torch.randn(old.shape, generator=generator) if noise is None else noise
+        return gain * _spread(old) * noise
     positive = bool((values > 0).all())
     if positive and (last != "bias" or any(w in owner for w in NORMS)):
         return values.clamp(0.25, 4.0) * torch.exp(0.3 * noise)

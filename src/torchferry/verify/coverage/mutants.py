@@ -25,8 +25,9 @@ from torchferry.verify.judge.trial import Bench, Judged, differences
 from torchferry.worker import Worker
 
 MOST = 96  # mutants that are tried
-WORK = 1e10  # multiplications that all of them may cost together
-MOST_TRIALS = 24  # trials that a mutant is held against before it counts as not noticed
+WORK = 2e10  # multiplications that all of them may cost together
+NODE = 1e5  # what it costs to run a node at all, in multiplications
+MOST_TRIALS, FEWEST_TRIALS = 24, 4  # that a mutant is held against before it counts as not noticed
 PATIENCE = 10.0  # seconds for one run: a mutant may never end
 SHAPES = ("Shape", "Size", "ConstantOfShape", "Range", "EyeLike")  # their results hang on no value of their inputs
 
@@ -64,19 +65,17 @@ def _run(bench: Bench, key: str, chosen: int, judged: Judged) -> list[Array] | F
 
 
 @contextmanager
-def opened(bench: Bench, mutants: Sequence[Mutant], plain: Judged) -> Iterator[Flock]:
+def opened(bench: Bench, mutants: Sequence[Mutant], plain: Judged, room: Path | None) -> Iterator[Flock]:
     """Give the mutants in as few sessions as can be; those that do not load are left out. `plain` is a trial that agrees."""
     path = Path(bench.sides.file.path)
-    with tempfile.TemporaryDirectory(prefix=".torchferry-") as folder, _impatient(bench.sides.worker):
+    with tempfile.TemporaryDirectory(prefix=".torchferry-", dir=room) as folder, _impatient(bench.sides.worker):
         groups = list(_sessions(bench, path, Path(folder), list(mutants), plain))
         yield Flock(tuple(m for _, g in groups for m in g), tuple((k, n) for k, g in groups for n in range(len(g))))
         for key, _ in groups:
             bench.sides.worker.close(key)
 
 
-def _sessions(
-    bench: Bench, path: Path, folder: Path, mutants: list[Mutant], plain: Judged
-) -> Iterator[tuple[str, list[Mutant]]]:
+def _sessions(bench: Bench, path: Path, folder: Path, mutants: list[Mutant], plain: Judged) -> Iterator[tuple[str, list[Mutant]]]:
     if not mutants:
         return
     own = folder / f"{len(list(folder.iterdir()))}"
@@ -131,10 +130,11 @@ def with_values(graph: onnx.GraphProto) -> set[str]:
     return fed
 
 
-def affordable(graph: onnx.GraphProto, values: Mapping[str, Array], weights: Mapping[str, Array]) -> int:
-    """Return how many mutants the work of one run leaves room for."""
-    work = sum(_work(node, values, weights) for node in graph.node)
-    return int(min(MOST, WORK / max(1.0, work)))
+def affordable(graph: onnx.GraphProto, values: Mapping[str, Array], weights: Mapping[str, Array]) -> tuple[int, int]:
+    """Return how many mutants, and how many trials for each that is not noticed, the work of one run leaves room for."""
+    runs = WORK / max(1.0, sum(NODE + _work(node, values, weights) for node in graph.node))
+    number = int(min(MOST, runs / 2))
+    return number, int(min(MOST_TRIALS, max(FEWEST_TRIALS, runs / max(1, number))))
 
 
 def _work(node: onnx.NodeProto, values: Mapping[str, Array], weights: Mapping[str, Array]) -> float:

@@ -27,11 +27,13 @@ RELATIVES = {
     "LessOrEqual": "Less", "Greater": "GreaterOrEqual", "GreaterOrEqual": "Greater", "Exp": "Softplus", "Sqrt": "Abs",
 }  # fmt: skip
 FRACTIONS = ("epsilon", "alpha", "beta", "gamma", "lambd", "bias", "size", "spatial_scale", "cubic_coeff_a", "scale")
-FLAGS = ("largest", "exclusive", "reverse", "keepdims", "select_last_index", "count_include_pad", "ceil_mode", "linear_before_reset")
+FLAGS = (
+    "largest", "exclusive", "reverse", "keepdims", "select_last_index", "count_include_pad", "ceil_mode", "linear_before_reset",
+)  # fmt: skip
 WORDS = {
     "direction": {"forward": "reverse", "reverse": "forward", "LEFT": "RIGHT", "RIGHT": "LEFT"},
     "approximate": {"none": "tanh", "tanh": "none"},
-    "mode": {"linear": "nearest", "cubic": "linear", "nearest": "linear", "bilinear": "nearest", "constant": "edge", "reflect": "edge"},
+    "mode": {"linear": "nearest", "cubic": "linear", "nearest": "linear", "bilinear": "nearest", "reflect": "edge"},
     "coordinate_transformation_mode": {"half_pixel": "asymmetric", "asymmetric": "half_pixel", "align_corners": "half_pixel"},
     "reduction": {"add": "mul", "mul": "add", "none": "add", "max": "min", "min": "max"},
 }
@@ -67,9 +69,9 @@ def _copy(node: onnx.NodeProto, **changes: str) -> onnx.NodeProto:
 def _swapped(node: onnx.NodeProto, values: Mapping[str, Array], weights: Mapping[str, Array]) -> Iterator[tuple[str, Nodes]]:
     if node.op_type not in ORDERED or len(node.input) < 2 or len(set(node.input[-2:])) < 2:
         return
-    one, two = (values.get(n, weights.get(n)) for n in node.input[-2:])
-    if node.op_type == "MatMul" and (one is None or two is None or one.shape[-2:] != two.shape[-2:] or one.shape[-1] != one.shape[-2:][0]):
-        return
+    shapes = {a.shape[-2:] if (a := values.get(n, weights.get(n))) is not None else () for n in node.input[-2:]}
+    if node.op_type == "MatMul" and not (len(shapes) == 1 and len(set(*shapes)) == 1):
+        return  # only square ones can be swapped
     made = _copy(node)
     made.input[-2], made.input[-1] = node.input[-1], node.input[-2]
     yield "inputs swapped", (made,)
@@ -206,6 +208,7 @@ def _scale(held: Array) -> float:
 
 def _added(name: str, chosen: Array, step: Array, dtype: np.dtype[np.generic]) -> list[onnx.NodeProto]:
     """Return nodes that add a step to a weight where it is chosen, in a dtype that can be added in."""
+
     def held(what: str, values: Array) -> onnx.NodeProto:
         return helper.make_node("Constant", [], [f"{name}.{what}"], value=numpy_helper.from_array(values))
 

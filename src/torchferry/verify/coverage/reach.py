@@ -1,4 +1,4 @@
-"""Weights that are not the model's own numbers: whether the trials would have noticed other ones, row by row; and trials that feed a row.
+"""Weights that are not the model's own numbers: whether the trials would have noticed others, row by row.
 
 A weight may rightly be found nowhere in the model: folded, merged, quantised. Then the trials must speak for it.
 """
@@ -6,6 +6,7 @@ A weight may rightly be found nowhere in the model: folded, merged, quantised. T
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -26,14 +27,19 @@ LONGEST = 2048  # a size at which a row of a table of positions is looked up
 
 
 def unreached(
-    bench: Bench, graph: onnx.GraphProto, missing: Sequence[Stored], beside: Mapping[str, Unlike], trials: Sequence[Judged]
+    bench: Bench,
+    graph: onnx.GraphProto,
+    missing: Sequence[Stored],
+    beside: Mapping[str, Unlike],
+    trials: Sequence[Judged],
+    room: Path | None,
 ) -> set[str]:
     """Return the weights with a row, of those that are tried, that no trial notices when it is changed."""
     if not trials:
         return {s.name for s in missing}
     mutants = [m for one in missing for m in _row_mutants(graph, one, beside.get(one.name))]
     known = {m.weight for m in mutants}
-    with opened(bench, mutants, trials[0]) as flock:
+    with opened(bench, mutants, trials[0], room) as flock:
         loaded = {m.weight for m in flock.mutants}
         left = {flock.mutants[n].weight for n in flock.left(bench, trials)}
     return left | {s.name for s in missing if s.name not in known & loaded}
@@ -65,7 +71,7 @@ def _spread(places: Sequence[int], most: int) -> list[int]:
 
 
 def feeding(bound: Bound, unlike: Unlike, seed: int) -> Iterator[Plan]:
-    """Yield trials that may look up the places of a weight that differ: their numbers in an input, or a size that reaches them."""
+    """Yield trials that may look up what differs: the numbers of a weight's rows in an input, or a size that reaches them."""
     numbers = " ".join(str(p) for p in unlike.places[:FED])
     for spec, example in zip(bound.signature.inputs, bound.args, strict=True):
         if not example.is_complex() and example.numel():

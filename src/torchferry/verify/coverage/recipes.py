@@ -36,7 +36,7 @@ class Whole:
 
     def made(self, tensors: Mapping[str, Array], computed: Mapping[int, Array]) -> Array | None:
         """Return the file's tensor for other tensors of the model."""
-        return reordered(tensors[self.name], self.order).reshape(self.shape).astype(self.dtype)
+        return reordered(tensors[self.name], self.order).reshape(self.shape).astype(self.dtype, copy=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,9 @@ class Rows:
         """Return the file's tensor for other tensors of the model."""
         rows = np.concatenate([as_rows(tensors[p.name], p.axis)[p.start : p.stop] for p in self.pieces])
         if self.axis < 0:
-            return rows.reshape(self.shape).astype(self.dtype)
+            return rows.reshape(self.shape).astype(self.dtype, copy=False)
         moved = (self.shape[self.axis], *(s for i, s in enumerate(self.shape) if i != self.axis))
-        return np.moveaxis(rows.reshape(moved), 0, self.axis).astype(self.dtype)
+        return np.moveaxis(rows.reshape(moved), 0, self.axis).astype(self.dtype, copy=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Computed:
     def made(self, tensors: Mapping[str, Array], computed: Mapping[int, Array]) -> Array | None:
         """Return the file's tensor for another run of eager; None where that run did not come by this place."""
         value = computed.get(self.place)
-        return None if value is None else reordered(value, self.order).reshape(self.shape).astype(self.dtype)
+        return None if value is None else reordered(value, self.order).reshape(self.shape).astype(self.dtype, copy=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +112,10 @@ class Normalised:
         scale, shift = factors(tensors, self.norm, self.eps)
         own = tensors[self.weight].astype(np.float64) if self.weight else np.zeros(scale.shape)
         if self.axis < 0:
-            return (own * scale + shift).reshape(self.shape).astype(self.dtype)
+            return (own * scale + shift).reshape(self.shape).astype(self.dtype, copy=False)
         along = [1] * own.ndim
         along[self.axis] = -1
-        return reordered(own * scale.reshape(along), self.order).reshape(self.shape).astype(self.dtype)
+        return reordered(own * scale.reshape(along), self.order).reshape(self.shape).astype(self.dtype, copy=False)
 
 
 def factors(tensors: Mapping[str, Array], norm: str, eps: float) -> tuple[Array, Array]:

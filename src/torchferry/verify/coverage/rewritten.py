@@ -1,13 +1,14 @@
-"""A copy of the file with other numbers in the place of some of its weights; everything else, weights beside it included, is as it was."""
+"""A copy of the file with other numbers in the place of some of its weights; all else, weights beside it too, is as it was."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
+from onnx import helper
 
 from torchferry.verify.arrays import Array
 from torchferry.verify.coverage.stored import graphs
@@ -30,7 +31,7 @@ def rewrite(path: Path, numbers: Mapping[Place, Array], folder: Path) -> Path:
 
 
 def written(model: onnx.ModelProto, beside: Path, folder: Path) -> Path:
-    """Write a changed copy of the file `beside` into a folder, the weights that lie beside that one linked; return where it is."""
+    """Write a changed copy of a file into a folder, the weights that lie beside that file linked; return where it is."""
     for where in {e.value for t in _tensors(model) for e in t.external_data if e.key == "location"}:
         if not (folder / where).exists():
             link(beside.parent / where, folder / where)
@@ -39,7 +40,7 @@ def written(model: onnx.ModelProto, beside: Path, folder: Path) -> Path:
     return copy
 
 
-def _replace(graph: onnx.GraphProto, numbers: Mapping[str, Array], data: object) -> None:
+def _replace(graph: onnx.GraphProto, numbers: Mapping[str, Array], data: BinaryIO) -> None:
     held = {t.name: t for t in graph.initializer}
     for node in list(graph.node):
         name = node.output[0] if node.output else ""
@@ -52,17 +53,20 @@ def _replace(graph: onnx.GraphProto, numbers: Mapping[str, Array], data: object)
             _fill(held[name], name, array, data)
 
 
-def _fill(tensor: onnx.TensorProto, name: str, array: Array, data: object) -> None:
-    made = numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
-    if len(made.raw_data) >= BESIDE:
-        start = data.tell()  # type: ignore[attr-defined]
-        data.write(made.raw_data)  # type: ignore[attr-defined]
-        length = len(made.raw_data)
-        made.ClearField("raw_data")
-        made.data_location = onnx.TensorProto.EXTERNAL
-        for key, value in (("location", DATA), ("offset", str(start)), ("length", str(length))):
-            made.external_data.add(key=key, value=value)
-    tensor.CopyFrom(made)
+def _fill(tensor: onnx.TensorProto, name: str, array: Array, data: BinaryIO) -> None:
+    """Put numbers into a tensor of the graph; many of them beside it."""
+    kind = helper.np_dtype_to_tensor_dtype(array.dtype)
+    tensor.Clear()
+    tensor.name, tensor.data_type = name, kind
+    tensor.dims.extend(array.shape)
+    whole = np.ascontiguousarray(array)
+    if whole.nbytes < BESIDE:
+        tensor.raw_data = whole.tobytes()
+        return
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    for key, value in (("location", DATA), ("offset", str(data.tell())), ("length", str(whole.nbytes))):
+        tensor.external_data.add(key=key, value=value)
+    data.write(whole.view(np.uint8).reshape(-1).data)
 
 
 def _tensors(model: onnx.ModelProto) -> list[onnx.TensorProto]:

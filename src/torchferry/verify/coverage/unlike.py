@@ -94,5 +94,5 @@ def _differ(one: Array, two: Array) -> Array:
     a, b = one.astype(np.float64), two.astype(np.float64)
     with np.errstate(invalid="ignore"):
         far = ~(np.abs(a - b) <= ROUNDING.get(one.dtype.itemsize, 0.1) * np.abs(b))
-        same = (a == b) | (np.isnan(a) & np.isnan(b)) | ((np.abs(a) >= ENDLESS) & (np.abs(b) >= ENDLESS) & (np.sign(a) == np.sign(b)))
-    return np.asarray(far & ~same)
+        endless = (np.abs(a) >= ENDLESS) & (np.abs(b) >= ENDLESS) & (np.sign(a) == np.sign(b))
+    return np.asarray(far & ~((a == b) | (np.isnan(a) & np.isnan(b)) | endless))

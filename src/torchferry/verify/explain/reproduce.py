@@ -20,7 +20,7 @@ from torchferry.verify.explain.smallest import Part, smallest
 from torchferry.verify.judge.trial import judge
 from torchferry.verify.run.both_sides import Call, open_sides, output_order
 from torchferry.verify.stage import laid_out
-from torchferry.verify.trials.plans import Plan
+from torchferry.verify.trials.plans import Plan, example_sizes
 from torchferry.worker import Worker
 
 SCRIPT = '''"""{title}
@@ -96,7 +96,7 @@ def _only(trial: Trial) -> str:
 
 def call_of(bound: Bound, trial: Trial) -> Call:
     """Return the tensors that a trial was run with."""
-    if trial.values == "example":
+    if trial.values == "example" and dict(trial.sizes) == example_sizes(bound):
         return bound.args
     if trial.values == "given":
         return bound.examples[int(trial.name.rsplit(" ", 1)[1]) - 1]

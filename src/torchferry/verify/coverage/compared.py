@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from torchferry.records import Finding
 from torchferry.verify.arrays import Array, array, is_float, wide
+from torchferry.verify.coverage.ground import Ground
 from torchferry.verify.judge.excuses.rounding import in_float64
 from torchferry.verify.judge.trial import EXTREME, Bench, Judged
 
@@ -27,6 +29,27 @@ class Watched:
     moves: bool  # whether values of the inputs go into it
     filled: bool  # it had a number in some trial
     varies: bool  # it had two different ones
+
+
+def compare(ground: Ground) -> Ground:
+    """Return the ground with its outputs and inputs counted, and those told of that no trial says anything of."""
+    redrawn = [j for j in ground.redrawn if j.trial.outcome == "agree"]
+    agreeing = [*ground.agreeing, *redrawn]
+    seen = watched(ground.bench, agreeing, ground.weights.seen.moves)
+    ground = ground.count(outputs=len(seen), varied=sum(w.varies or not w.moves for w in seen))
+    if ground.failed:
+        return ground
+    for one in seen:
+        facts = {"output": one.name, "how": "still" if one.filled else "empty", "trials": len(agreeing)}
+        if not one.filled or (one.moves and not one.varies and ground.weights.tensors and not redrawn):
+            ground = ground.finds(Finding("output-not-compared", None, facts))
+        elif one.moves and not one.varies:  # it stayed as it is whatever was tried: nobody can tell whether it could move
+            ground = ground.lacks([f"output `{one.name}`, which was the same in all trials"])
+    for name, far in lost_in_tolerance(ground.bench, ground.agreeing):
+        ground = ground.finds(Finding("output-not-compared", None, {"output": name, "how": "lost", "far": far}))
+    for name, times in unvaried(ground.bench, ground.judged):
+        ground = ground.finds(Finding("input-not-varied", None, {"input": name, "refused": times}))
+    return ground
 
 
 def watched(bench: Bench, agreeing: Sequence[Judged], moves: Sequence[bool]) -> list[Watched]:
