@@ -6,6 +6,7 @@ import hashlib
 import json
 import platform
 from collections import Counter
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ def certificate(history: History) -> dict[str, Any]:
         "trials": dict(Counter(t.outcome for t in verified.trials)),
         "sizes_tried": _sizes_tried(case),
         "tolerance": {"rtol": verified.tolerance.rtol, "atol": verified.tolerance.atol, "because": verified.tolerance.because},
+        "coverage": asdict(verified.coverage),
         "worst": max((t.worst for t in verified.trials if t.outcome == "agree"), default=0.0),
         "repairs": [f"{r.code}: {r.title}" for r in history.kept],
         "versions": versions(),

@@ -159,7 +159,7 @@ class Edit:
 class Budget:
     """How much the verification may cost, and how long anything foreign may take before it counts as hung."""
 
-    trials: int = 64
+    trials: int = 64  # and up to a quarter more with redrawn weights, and for mutants that none of these notices
     seconds: float | None = None  # for all trials; None: about as long as the export took
     seed: int = 0
     time_limit: float = 600.0  # for one stage, or one run in onnxruntime

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
-from torchferry.records import Tolerance, Trial
+from torchferry.records import Coverage, Tolerance, Trial
 from torchferry.report.words import plural, share
 
 MOST_KINDS = 5  # ways of filling the inputs that are named in the closing block; the reports list every trial
@@ -40,6 +40,29 @@ def _kinds(trials: list[Trial]) -> str:
     named = [f"{name} ({n})" if n > 1 else name for name, n in values[:MOST_KINDS]]
     more = len(values) - MOST_KINDS
     return ", ".join(named) + (f" and {plural(more, 'other kind')}" if more > 0 else "")
+
+
+def shown(coverage: Coverage) -> str:
+    """Return `212 of 212 weights equal, 14 of 14 outputs vary, 41 of 44 sides taken, 96% of 180 mutants noticed`."""
+    parts = []
+    if coverage.weights:
+        told = [
+            (coverage.equal, "equal"),
+            (coverage.computed, "computed from the model's"),
+            (coverage.reached, "noticed if changed"),
+        ]
+        most, *others = [f"{n} {how}" for n, how in told if n] or ["0 equal"]
+        number, _, how = most.partition(" ")
+        parts += [f"{number} of {plural(coverage.weights, 'weight')} {how}", *others]
+    if coverage.outputs:
+        parts.append(f"{coverage.varied} of {plural(coverage.outputs, 'output')} seen to vary")
+    if coverage.sides:
+        parts.append(f"{coverage.taken} of {plural(coverage.sides, 'side')} taken")
+    if coverage.mutants:
+        parts.append(f"{coverage.noticed / coverage.mutants:.0%} of {plural(coverage.mutants, 'mutant')} noticed")
+    if coverage.redrawn:
+        parts.append(f"{plural(coverage.redrawn, 'trial')} with redrawn weights")
+    return ", ".join(parts)
 
 
 def worst(trials: tuple[Trial, ...]) -> str:

@@ -17,7 +17,7 @@ from torchferry.verify.judge.trial import Judged
 from torchferry.verify.run.intermediates import opened
 from torchferry.verify.trials.plans import Plan
 
-ROUNDS = 3  # of further trials for mutants that nothing noticed
+SHARE = 20  # for so many trials that were asked for, one round of further ones is made for mutants that nothing noticed
 
 
 def look_inside(ground: Ground, which: Redrawable) -> Ground:
@@ -48,7 +48,7 @@ def _scored(ground: Ground, picked: Sequence[Mutant], trials: Sequence[Judged], 
     """Return the ground with the mutants that some trial notices; for the others further trials are made while that helps."""
     with score.opened(ground.bench, picked, trials[0], ground.room) as flock:
         left, number = flock.left(ground.bench, trials), len(flock.mutants)
-        for step in range(ROUNDS):
+        for step in range(ground.case.job.budget.trials // SHARE):
             more = tuple(_further(ground, step)) if left else ()
             still = flock.left(ground.bench, [j for j in more if j.trial.outcome == "agree"], left)
             ground, helped, left = ground.plus(*more), len(still) < len(left), still
@@ -58,7 +58,13 @@ def _scored(ground: Ground, picked: Sequence[Mutant], trials: Sequence[Judged], 
     if survivors and ground.shown.redrawn and not ground.failed:
         survivors = _with_redrawn(ground, survivors, which)
     ground = ground.count(mutants=number, noticed=number - len(survivors))
-    return ground.lacks(f"`{m.label}` with {m.what}: no trial would notice" for m in survivors)
+    return ground.lacks(_survived(ground, m) for m in survivors)
+
+
+def _survived(ground: Ground, mutant: Mutant) -> str:
+    place = ground.bench.sides.file.provenance.get(mutant.node)
+    at = f" at {place}" if place is not None and place.line else ""
+    return f"`{mutant.label}`{at}, {mutant.what}: no trial would notice"
 
 
 def _further(ground: Ground, step: int) -> Iterator[Judged]:

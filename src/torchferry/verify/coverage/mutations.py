@@ -79,9 +79,7 @@ def _swapped(node: onnx.NodeProto, values: Mapping[str, Array], weights: Mapping
 
 def _relative(node: onnx.NodeProto, values: Mapping[str, Array], weights: Mapping[str, Array]) -> Iterator[tuple[str, Nodes]]:
     other = RELATIVES.get(node.op_type)
-    held = [weights[n] for n in node.input if n in weights]
-    neutral = {"Add": 0, "Sub": 0, "Mul": 1, "Div": 1}.get(node.op_type)
-    if other is None or (neutral is not None and any((h == neutral).all() for h in held)):
+    if other is None or _with_nothing(node, weights):
         return
     first = values.get(node.input[0], weights.get(node.input[0]))
     if node.op_type == "Mul" and first is not None and not is_float(first):
@@ -89,6 +87,12 @@ def _relative(node: onnx.NodeProto, values: Mapping[str, Array], weights: Mappin
     if node.op_type in ("Exp", "Sqrt", "Relu", "Softmax", "Tanh", "Sigmoid", "Erf") and (first is None or not is_float(first)):
         return
     yield f"{other} for {node.op_type}", (_copy(node, op_type=other),)
+
+
+def _with_nothing(node: onnx.NodeProto, weights: Mapping[str, Array]) -> bool:
+    """Return whether a node adds zeros, or multiplies with ones: a bias that was never trained."""
+    neutral = {"Add": 0, "Sub": 0, "Mul": 1, "Div": 1}.get(node.op_type)
+    return neutral is not None and any(bool((weights[n] == neutral).all()) for n in node.input if n in weights)
 
 
 def _negated(node: onnx.NodeProto, values: Mapping[str, Array], weights: Mapping[str, Array]) -> Iterator[tuple[str, Nodes]]:
@@ -103,7 +107,7 @@ def _negated(node: onnx.NodeProto, values: Mapping[str, Array], weights: Mapping
 
 def _dropped(node: onnx.NodeProto, values: Mapping[str, Array], weights: Mapping[str, Array]) -> Iterator[tuple[str, Nodes]]:
     result = values[node.output[0]]
-    if node.op_type in STILL or len([o for o in node.output if o]) > 1:
+    if node.op_type in STILL or len([o for o in node.output if o]) > 1 or _with_nothing(node, weights):
         return
     for name in node.input[:2]:
         given = values.get(name)

@@ -11,7 +11,7 @@ from torchferry.verify.explain.findings import findings
 from torchferry.verify.judge.trial import Bench, Judged, judge
 
 DRAWS = 2  # one for a large model
-TRIALS = 5  # with each draw; one for a large model
+SHARE = 12  # of the trials asked for, one in so many is made again with each draw; one for a large model
 PLAIN = ("example", "random", "given", "right-padded", "left-padded", "random-mask")
 
 
@@ -34,7 +34,7 @@ def redraw(ground: Ground, which: Redrawable) -> Ground:
 
 def _again(ground: Ground, bench: Bench, draw: int) -> Iterator[Judged]:
     plain = [j for j in ground.agreeing if j.plan.values in PLAIN and j.plan.level == "all"]
-    for judged in plain[: 1 if ground.large else TRIALS]:
+    for judged in plain[: 1 if ground.large else max(1, ground.case.job.budget.trials // SHARE)]:
         plan = replace(judged.plan, name=f"redrawn weights {draw}, {judged.plan.title}")
         again = judge(bench, plan, judged.args)
         yield replace(again, trial=replace(again.trial, weights=draw))
