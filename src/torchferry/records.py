@@ -349,6 +349,8 @@ class Coverage:
     reached: int = 0
     outputs: int = 0
     varied: int = 0
+    values: int = 0  # inside the file, that hang on values of its inputs
+    moved: int = 0
     sides: int = 0  # of comparisons, conditions and clips, in the file and in eager
     taken: int = 0
     mutants: int = 0

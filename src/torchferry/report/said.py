@@ -56,6 +56,8 @@ def shown(coverage: Coverage) -> str:
         parts += [f"{number} of {plural(coverage.weights, 'weight')} {how}", *others]
     if coverage.outputs:
         parts.append(f"{coverage.varied} of {plural(coverage.outputs, 'output')} seen to vary")
+    if coverage.values:
+        parts.append(f"{coverage.moved} of {plural(coverage.values, 'node')} too")
     if coverage.sides:
         parts.append(f"{coverage.taken} of {plural(coverage.sides, 'side')} taken")
     if coverage.mutants:

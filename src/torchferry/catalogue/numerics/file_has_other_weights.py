@@ -31,7 +31,8 @@ class FileHasOtherWeights(Rule):
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         for finding in case.findings("weights-differ"):
             facts = finding.facts
-            named = f"`{facts['near']}`" + (f" (in the file `{facts['weight']}`)" if facts["weight"] != facts["near"] else "")
+            stored = f"`{facts['weight']}`"
+            named = facts["near"] + (f" (in the file {stored})" if stored != facts["near"] else "")
             blind = "" if facts["proof"] or facts["changed"] else ", and no trial would notice"
             seen = [f"trial: {facts['proof']}"] if facts["proof"] else []
             if facts["cured"]:

@@ -38,6 +38,7 @@ class Seen:
     deciding: set[str] = field(default_factory=set)  # those whose values decide sizes, indices or branches
     moves: tuple[bool, ...] = ()  # for each output, whether any input's values went into it
     ops: list[str] = field(default_factory=list)
+    lifted: dict[str, torch.Tensor] = field(default_factory=dict)  # tensors of a closure, a class or a literal, by made-up names
     largest: float = 0.0  # number in any output
     complete: bool = True  # whether the call could be watched to its end
 
@@ -94,7 +95,9 @@ class _Watcher(TorchDispatchMode):
         name = op_name(func)
         for tensor in given:
             if (number := _number(tensor)) and number not in self.known:  # a tensor of the closure, or a literal
-                self._mark(tensor, NOTHING)
+                lifted = f"constant {len(self.seen.lifted) + 1}" if tensor.numel() > 1 else ""
+                self._mark(tensor, frozenset({lifted}) if lifted else NOTHING)
+                self.seen.lifted |= {lifted: tensor.detach()} if lifted else {}
                 self.listen(-1, "", tensor, NOTHING)
         origin = NOTHING if name in SHAPES else self.origin(given)
         if torch.Tag.nondeterministic_seeded in func.tags:

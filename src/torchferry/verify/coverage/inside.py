@@ -11,6 +11,7 @@ from torchferry.verify.coverage import mutants as score
 from torchferry.verify.coverage.ground import Ground
 from torchferry.verify.coverage.lively import Redrawable, lively
 from torchferry.verify.coverage.mutations import mutants
+from torchferry.verify.coverage.nodes import moving
 from torchferry.verify.coverage.schemata import Mutant
 from torchferry.verify.coverage.stored import stored
 from torchferry.verify.judge.trial import Judged
@@ -36,6 +37,8 @@ def look_inside(ground: Ground, which: Redrawable) -> Ground:
         seen = branches.Branches()
         branches.in_eager(seen, sides.bound.module, trials, sides.bound.prefix)
         branches.in_file(seen, inside, trials)
+        values_inside, moved = moving(inside, trials)
+    ground = ground.count(values=values_inside, moved=moved)
     ground = ground.count(sides=len(seen.sides), taken=sum(seen.sides.values())).lacks(seen.untaken)
     every = mutants(graph, {n: v for n, v in values.items() if n not in held}, held, ground.seed)
     picked = score.sample(graph, every, room if asked is None else asked, ground.seed)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from torchferry import eager
@@ -21,7 +22,7 @@ from torchferry.records import Bound, Fault
 from torchferry.verify.arrays import Array, array, is_float
 from torchferry.verify.coverage import eager_constants
 from torchferry.verify.coverage.equality import fingerprint, uniform
-from torchferry.verify.coverage.recipes import Rows, as_rows
+from torchferry.verify.coverage.recipes import Computed, Rows, as_rows
 from torchferry.verify.coverage.rewritten import Place, rewrite
 from torchferry.verify.coverage.weights import Weights
 from torchferry.verify.judge.trial import Bench
@@ -32,7 +33,7 @@ TRIES = 3  # halvings of a gain with which the model runs over
 REDRAWN = 2**22  # numbers; a larger weight is scaled as it is, which costs less
 OVER = 1e6  # an output as large as this comes of growth from layer to layer, and is mostly rounding
 LARGEST = 2**30  # bytes of weights beyond which no second model is held in memory
-NORMS = ("norm", "ln", "bn")
+MANY = 4  # numbers that are not sorted by chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +53,16 @@ def redrawable(work: Weights, module: torch.nn.Module) -> Redrawable:
     """Return which weights can be changed on both sides alike: the file's counterparts of each must all be known."""
     if eager.weight_bytes(module) > LARGEST:
         return Redrawable(why_not="the model is too large to be held twice")
-    unknown = [s.name for s in work.missing if s.is_float]
+    unknown = [s.name for s in (*work.missing, *work.loose) if s.is_float]
     if unknown:
         return Redrawable(why_not=f"`{unknown[0]}` is not among the model's own numbers")
     if not work.seen.complete:
         return Redrawable(why_not="the model cannot be watched while it runs")
     parameters = {n for n, t in eager_constants.held(module).items() if isinstance(t, torch.nn.Parameter)}
-    made_of = frozenset[str]().union(*(f.recipe.origin for f in work.found))
+    made_of = frozenset[str]().union(*(f.recipe.origin for f in (*work.found, *work.few)))
     settled = work.seen.written | work.seen.deciding | _ambiguous(work)
+    for one in work.few:  # a 1 or a 2 may be anybody's
+        settled |= one.recipe.origin if one.stored.size == 1 and _round(one.stored.values()) else frozenset()
     free = {n for n in work.tensors if n not in settled and _may_move(n, work, parameters)}
     twins = _twins(work)
     together = [tuple(g) for g in twins if set(g) <= free and set(g) & made_of]
@@ -73,10 +76,14 @@ def _may_move(name: str, work: Weights, parameters: set[str]) -> bool:
     return any(p.endswith(name) for p in parameters) or name.endswith(("running_mean", "running_var"))
 
 
+def _round(values: Array) -> bool:
+    return bool((np.abs(values) * 8 == np.round(np.abs(values) * 8)).all())
+
+
 def _ambiguous(work: Weights) -> set[str]:
     """Return weights of which all numbers are equal, and that the file does not know by their names: any may be any."""
     found = {n for n, t in work.tensors.items() if n not in work.names.values() and uniform(t)}
-    for one in work.found:
+    for one in (*work.found, *work.few):
         for piece in one.recipe.pieces if isinstance(one.recipe, Rows) else ():
             if uniform(as_rows(work.tensors[piece.name], piece.axis)[piece.start : piece.stop]):
                 found.add(piece.name)
@@ -102,7 +109,7 @@ def lively(bench: Bench, work: Weights, which: Redrawable, draw: int, room: Path
         return
     module, tensors, computed = made
     numbers: dict[Place, Array] = {}
-    for found in work.found:
+    for found in (*work.found, *work.few):
         if found.recipe.origin & which.names:
             values = found.recipe.made(tensors, computed)
             if values is None:
@@ -126,7 +133,7 @@ Made = tuple[torch.nn.Module, dict[str, Array], dict[int, Array]]
 def _model(bound: Bound, work: Weights, which: Redrawable, draw: int) -> Made | str:
     """Return a copy of the model with redrawn weights, its tensors, and what it computes of them; or why there is none."""
     gain, told = GAINS[draw % len(GAINS)], ""
-    wanted = {f.recipe.place for f in work.found if hasattr(f.recipe, "place")}
+    wanted = {f.recipe.place for f in (*work.found, *work.few) if isinstance(f.recipe, Computed)}
     for _ in range(TRIES):
         try:
             twin = copy.deepcopy(bound.module)
@@ -166,20 +173,21 @@ def _redraw(module: torch.nn.Module, prefix: str, which: Redrawable, gain: float
 
 
 def _drawn(name: str, old: torch.Tensor, gain: float, generator: torch.Generator) -> torch.Tensor:
-    """Return new numbers for a weight, of a size that its kind asks for."""
-    values = old.detach().to(torch.float32)
-    last, owner = name.rpartition(".")[2], name.rpartition(".")[0].rpartition(".")[2].lower()
+    """Return new numbers for a weight, of a size that its kind asks for; positive and sorted ones stay so."""
+    values, last = old.detach().to(torch.float32), name.rpartition(".")[2]
     if last == "running_var":
         return 0.5 + 1.5 * torch.rand(old.shape, generator=generator)
     if old.numel() > REDRAWN:
         return values * (gain * _spread(old) / float(values.std().clamp(min=1e-12)))
     noise = torch.randn(old.shape, generator=generator)
-    if old.dim() >= 2:
-        return gain * _spread(old) * noise
-    positive = bool((values > 0).all())
-    if positive and (last != "bias" or any(w in owner for w in NORMS)):
-        return values.clamp(0.25, 4.0) * torch.exp(0.3 * noise)
-    return 0.5 * gain * noise
+    if bool((values >= 0).all()) and bool((values > 0).any()):
+        new = values * torch.exp(0.3 * noise)
+    else:
+        new = gain * (_spread(old) if old.dim() >= 2 else 0.5) * noise
+    steps = values.diff(dim=-1) if old.dim() and old.shape[-1] > MANY else None
+    if steps is not None and bool((steps >= 0).all()) and bool((steps > 0).any()):
+        return new.sort(dim=-1).values
+    return new
 
 
 def _spread(old: torch.Tensor) -> float:

@@ -13,6 +13,8 @@ from pathlib import Path
 import onnx
 
 from torchferry.records import Fault, Finding
+from torchferry.verify.coverage.folded_unlike import folded_unlike
+from torchferry.verify.coverage.folds import norms
 from torchferry.verify.coverage.ground import FAILING, TOLD, Ground
 from torchferry.verify.coverage.mutants import MOST_TRIALS
 from torchferry.verify.coverage.reach import feeding, unreached
@@ -40,21 +42,34 @@ def _to_blame(ground: Ground) -> Ground:
     """Return the ground with other weights as the cause of failing trials, where they are it beyond doubt."""
     failing = [j for j in ground.judged if j.trial.outcome == "differ"][:ASKED]
     changed = [u for u in ground.beside if u.changed]
-    if not failing or not ground.beside:
+    if not failing or not ground.weights.missing:
         return ground
-    cured = _cured(ground, failing)
+    blamed, cured = list(ground.beside), _cured(ground, failing, ground.beside)
+    if cured < len(failing) and (folded := _folded(ground)):
+        blamed, cured = folded, _cured(ground, failing, folded)
     if cured < len(failing) and not changed:
         return ground
-    first = (changed or list(ground.beside))[0]
+    first = changed[0] if changed and cured < len(failing) else blamed[0]
     worst = failing[0].trial
     proof = f"{worst.name}: {worst.differences[0].words}" if worst.differences else worst.name
-    return ground.finds(_told(first, ground.beside, proof, cured))
+    return ground.finds(_told(first, blamed, proof, cured))
 
 
-def _cured(ground: Ground, failing: Sequence[Judged]) -> int:
+def _folded(ground: Ground) -> list[Unlike]:
+    """Return the weights that are not found as what they must be where normalisations are folded in, with all others."""
+    bound = ground.bench.sides.bound
+    model = onnx.load(str(ground.bench.sides.file.path), load_external_data=False)
+    found = list(folded_unlike(ground.weights, model.graph, norms(bound.module, bound.prefix)))
+    known = {u.stored.name for u in found}
+    return [*found, *(u for u in ground.beside if u.stored.name not in known)] if found else []
+
+
+def _cured(ground: Ground, failing: Sequence[Judged], blamed: Sequence[Unlike]) -> int:
     """Return how many failing trials agree once the model's own numbers stand in the file."""
+    if not blamed:
+        return 0
     sides, numbers = ground.bench.sides, {}
-    for one in ground.beside:
+    for one in blamed:
         if (values := one.near.made(ground.weights.tensors, {})) is not None:
             numbers[one.stored.graph, one.stored.name] = values
     with tempfile.TemporaryDirectory(prefix=".torchferry-", dir=ground.room) as folder:
@@ -95,11 +110,11 @@ def _reached(ground: Ground) -> Ground:
 def _told(one: Unlike, every: Sequence[Unlike], proof: str = "", cured: int = 0) -> Finding:
     facts = {
         "weight": one.stored.name,
-        "near": one.near.name,
+        "near": one.name,
         "words": one.words,
         "proof": proof,
         "changed": one.changed,
-        "others": [f"`{u.near.name}`: {u.words}" for u in every if u is not one][:TOLD],
+        "others": [f"{u.name}: {u.words}" for u in every if u is not one][:TOLD],
         "cured": cured,
     }
     return Finding("weights-differ", None, facts)

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 
 from torchferry.verify.arrays import Array, is_float
 from torchferry.verify.coverage.equality import ROUNDING, blocks, orders, sampled
-from torchferry.verify.coverage.recipes import Whole, reordered
+from torchferry.verify.coverage.recipes import Normalised, Whole, reordered
 from torchferry.verify.coverage.stored import Stored
 from torchferry.verify.coverage.weights import Weights
 
-TELLING = 0.1  # the share of equal numbers, zeros and ones left out, from which on chance is no explanation
-MOSTLY = 0.5  # the same where there are hardly any others
+TELLING = 0.1  # the share of equal numbers from which on chance is no explanation, for the tensor that it must stand for
+MOSTLY = 0.9  # the same for any other, for whole numbers, and where most numbers are zeros and ones
+DIFFERENT = 3  # numbers that must be among the equal ones: a few levels over and over are equal by chance
 FEW = 3  # numbers that are counted one by one
-ENDLESS = 1e30  # as good as minus infinity in a mask
+ENDLESS = 1e30  # as good as infinite
+TINY = 1e-37  # numbers below which some kernels give zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +27,21 @@ class Unlike:
     """A weight of the file beside the model's nearest one."""
 
     stored: Stored
-    near: Whole  # how it would be made of the model's
+    near: Whole | Normalised  # how it would be made of the model's
     count: int  # numbers that differ
     axis: int  # of the model's tensor, along which the fewest places have such a number
     places: tuple[int, ...]  # along that axis
     first: tuple[int, ...]  # the place of the first such number, in the model's tensor
     shape: tuple[int, ...]  # of the model's tensor
     changed: bool  # it is the model's tensor with some numbers changed: no export gives that
+
+    @property
+    def name(self) -> str:
+        """The model's own name for it, in words."""
+        if isinstance(self.near, Whole):
+            return f"`{self.near.name}`"
+        norm = f"`{self.near.norm.rstrip('.')}`"
+        return f"`{self.near.weight}` with {norm} folded in" if self.near.weight else f"what {norm} adds"
 
     @property
     def words(self) -> str:
@@ -50,41 +61,54 @@ def unlike(work: Weights) -> Iterator[Unlike]:
     for one in work.missing:
         values, own = one.values(), work.names.get(one.name)
         alike = [n for n, t in work.tensors.items() if t.size == one.size and is_float(t) == one.is_float]
-        found = [f for n in alike if n not in work.seen.written and (f := _beside(one, values, n, work.tensors[n])) is not None]
-        best = min(found, key=lambda f: (f.near.name != own, f.count), default=None)
-        if best is None:
-            continue
-        if best.changed or best.near.name == own or best.near.name in unfound:
-            yield best
-        elif (left := next((f for f in found if f.near.name in unfound), None)) is not None:
-            yield left
+        meant = {n for n in alike if n == own or n in unfound}
+        found = [beside(one, values, n, work.tensors[n], n in meant) for n in alike if n not in work.seen.written]
+        telling = [f for f in found if f is not None and (f.changed or f.near.origin & meant)]
+        if telling:
+            yield min(telling, key=lambda f: (own not in f.near.origin, not f.changed, f.count))
 
 
-def _beside(one: Stored, values: Array, name: str, tensor: Array) -> Unlike | None:
+def beside(one: Stored, values: Array, name: str, tensor: Array, meant: bool) -> Unlike | None:
     """Return how a tensor differs from one of the model's of its size, in the order of axes that fits best."""
     squeezed = [s for s in tensor.shape if s != 1]
     shaped = [s for s in one.shape if s != 1]
     fitting = [o for o in orders(len(squeezed)) if [squeezed[i] for i in o] == shaped] or [tuple(range(len(squeezed)))]
     order = max(fitting, key=lambda o: sampled(values, reordered(tensor, o)))
-    pairs = list(blocks(values, reordered(tensor, order)))
-    unequal = np.concatenate([_differ(a, b).reshape(-1) for a, b in pairs])
-    plain = np.concatenate([_plain(b).reshape(-1) for _, b in pairs])
-    count, rich = int(unequal.sum()), int((~plain).sum())
-    changed = int((~unequal & ~plain).sum()) >= TELLING * rich if rich > values.size // 4 else count <= (1 - MOSTLY) * values.size
-    turned = unequal.reshape([squeezed[i] for i in order]) if squeezed else unequal.reshape(())
-    at = np.argwhere((turned.transpose(np.argsort(order)) if squeezed else turned).reshape(tensor.shape or (1,)))
+    turned = reordered(tensor, order)
+    unequal = np.concatenate([_differ(a, b).reshape(-1) for a, b in blocks(values, turned)])
+    count = int(unequal.sum())
     if not count:
         return None
+    back = unequal.reshape(turned.shape).transpose(np.argsort(order)) if squeezed else unequal
+    at = np.argwhere(back.reshape(tensor.shape or (1,)))
     along = [np.unique(at[:, axis]) for axis in range(at.shape[1])]
     axis = min(range(len(along)), key=lambda i: len(along[i]) / (tensor.shape or (1,))[i])
     places, first = tuple(int(p) for p in along[axis]), tuple(int(i) for i in at[0])
+    changed = _changed(values, unequal.reshape(values.shape), meant and one.is_float)
     return Unlike(one, Whole(name, order, one.shape, one.dtype), count, axis, places, first, tensor.shape or (1,), changed)
+
+
+def _changed(values: Array, unequal: Array, meant: bool) -> bool:
+    """Return whether so much is equal that the rest was changed: no export gives that."""
+    rich = ~_plain(values)
+    shared = values[rich & ~unequal]
+    if rich.sum() <= values.size // 4:
+        return bool(unequal.mean() <= 1 - MOSTLY)
+    return bool(shared.size >= (TELLING if meant else MOSTLY) * rich.sum() and len(np.unique(shared[:4096])) >= DIFFERENT)
 
 
 def _plain(values: Array) -> Array:
     """Return where a tensor has numbers that many have: zeros, ones, and what stands for infinity."""
     with np.errstate(invalid="ignore"):
-        return np.asarray((values == 0) | (np.abs(values) == 1) | ~(np.abs(values.astype(np.float64)) < ENDLESS))
+        return np.asarray((values == 0) | (np.abs(values) == 1) | _endless(values))
+
+
+def _endless(values: Array) -> Array:
+    """Return where numbers are infinite, or as far out as their dtype goes: so masks say "nothing"."""
+    if not is_float(values):
+        return np.zeros(values.shape, bool)
+    wide = values.astype(np.float64)
+    return ~(np.abs(wide) < min(ENDLESS, 0.9 * float(ml_dtypes.finfo(values.dtype).max)))
 
 
 def _differ(one: Array, two: Array) -> Array:
@@ -93,6 +117,6 @@ def _differ(one: Array, two: Array) -> Array:
         return np.asarray(one != two)
     a, b = one.astype(np.float64), two.astype(np.float64)
     with np.errstate(invalid="ignore"):
-        far = ~(np.abs(a - b) <= ROUNDING.get(one.dtype.itemsize, 0.1) * np.abs(b))
-        endless = (np.abs(a) >= ENDLESS) & (np.abs(b) >= ENDLESS) & (np.sign(a) == np.sign(b))
+        far = ~(np.abs(a - b) <= ROUNDING.get(one.dtype.itemsize, 0.1) * np.abs(b) + TINY)
+        endless = _endless(one) & _endless(two) & (np.sign(a) == np.sign(b))
     return np.asarray(far & ~((a == b) | (np.isnan(a) & np.isnan(b)) | endless))

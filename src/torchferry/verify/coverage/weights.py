@@ -43,7 +43,8 @@ class Weights:
 
     found: tuple[Found, ...] = ()
     missing: tuple[Stored, ...] = ()
-    small: tuple[Stored, ...] = ()  # numbers too few to tell whose they are, under no name of the model
+    few: tuple[Found, ...] = ()  # found ones of so few numbers that they do not count: a bias of two, the exponential of a scale
+    loose: tuple[Stored, ...] = ()  # of so few numbers, and not found
     tensors: Mapping[str, Array] = field(default_factory=dict, repr=False)  # the model's
     names: Mapping[str, str] = field(default_factory=dict)  # of the file's tensors that have a name of the model's
     seen: eager_constants.Seen = field(default_factory=eager_constants.Seen, repr=False)
@@ -63,12 +64,23 @@ def weights(sides: Sides) -> Weights:
     kept = stored(onnx.load(str(path), load_external_data=False), path.parent)
     tensors = _arrays(bound.module, bound.prefix)
     names = {s.name: n for s in kept if (n := _named(s.name, tensors)) is not None}
-    counted = [s for s in kept if s.takers and (s.name in names or _tells(s))]
-    work = Weights(tensors=tensors, names=names, small=tuple(s for s in kept if s.takers and s not in counted))
-    work = _by_name_and_bits(work, counted)
+    used = [s for s in kept if s.takers]
+    counted = {s.name for s in used if s.name in names or _tells(s)}
+    work = _by_name_and_bits(Weights(tensors=tensors, names=names), [s for s in used if s.name in counted or s.is_float])
     work = _as_computed(work, sides)
     work = _as_rows(work)
-    return _as_folds(work, bound.module, bound.prefix)
+    work = _as_folds(work, bound.module, bound.prefix)
+    return replace(
+        work,
+        found=tuple(f for f in work.found if f.stored.name in counted),
+        missing=tuple(s for s in work.missing if s.name in counted),
+        few=tuple(f for f in work.found if f.stored.name not in counted),
+        loose=tuple(s for s in work.missing if s.name not in counted and _several(s)),
+    )
+
+
+def _several(one: Stored) -> bool:
+    return 1 < one.size <= HANDFUL and not uniform(one.values())
 
 
 def _tells(one: Stored) -> bool:
@@ -104,7 +116,9 @@ def _by_name_and_bits(work: Weights, counted: Sequence[Stored]) -> Weights:
     for one in counted:
         values, own = one.values(), work.names.get(one.name)
         candidates = [own] if own is not None and _comparable(one, work.tensors[own]) else []
-        match = _whole(one, values, candidates, work.tensors) or _whole(one, values, bits.of(one, values), work.tensors)
+        match = _whole(one, values, candidates, work.tensors)
+        if match is None and (one.size > HANDFUL or _several(one)):  # a lone number may be anybody's
+            match = _whole(one, values, bits.of(one, values), work.tensors)
         if match is not None:
             found.append(match)
         else:
@@ -138,17 +152,16 @@ def _whole(one: Stored, values: Array, candidates: Sequence[str], tensors: Mappi
 
 def _as_computed(work: Weights, sides: Sides) -> Weights:
     """Return what is left looked for among the values of one eager call, as they come: none of them is kept."""
-    left = {s.name: s for s in work.missing}
     values = {s.name: s.values() for s in work.missing}
     found: dict[str, Found] = {}
 
     def listen(place: int, op: str, result: torch.Tensor, origin: frozenset[str]) -> None:
-        alike = [s for s in left.values() if s.name not in found and s.size == result.numel()]
-        if not alike or result.is_quantized or result.is_complex():
+        if result.is_quantized or result.is_complex():
             return
-        value = array(result)
+        alike = [s for s in work.missing if s.name not in found and s.size == result.numel()]
+        value = array(result) if alike else np.zeros(1)
         for one in alike:
-            if not _comparable(one, value):
+            if not _comparable(one, value) or (one.size == 1 and not origin):  # a number of the source is no weight
                 continue
             exact = same_but_for_order(values[one.name], value)
             order = exact if exact is not None else close_but_for_order(values[one.name], value)
@@ -159,7 +172,8 @@ def _as_computed(work: Weights, sides: Sides) -> Weights:
     bound = sides.bound
     seen = eager_constants.watch(eager.fresh(bound.module), bound.args, bound.prefix, listen)
     missing = tuple(s for s in work.missing if s.name not in found)
-    return replace(work, found=(*work.found, *found.values()), missing=missing, seen=seen)
+    tensors = {**work.tensors, **{n: array(t) for n, t in seen.lifted.items() if not t.is_complex()}}
+    return replace(work, found=(*work.found, *found.values()), missing=missing, tensors=tensors, seen=seen)
 
 
 def _as_rows(work: Weights) -> Weights:
