@@ -93,8 +93,8 @@ def _ambiguous(work: Weights) -> set[str]:
 def _twins(work: Weights) -> list[list[str]]:
     """Return the weights that are equal to each other, unless the file knows each of them by its name."""
     groups: dict[object, list[str]] = {}
-    for name in sorted(work.seen.alive & work.tensors.keys()):
-        groups.setdefault(fingerprint(work.tensors[name]), []).append(name)
+    for name, tensor in work.tensors.items():
+        groups.setdefault(fingerprint(tensor), []).append(name)
     known = set(work.names.values())
     return [g for g in groups.values() if len(g) > 1 and not set(g) <= known]
 
