@@ -57,6 +57,7 @@ Format = Annotated[Literal["text", "json", "markdown", "sarif"], typer.Option("-
 Report = Annotated[Path | None, typer.Option(metavar="FILE", help="also write a report: .html, .md, .json, .sarif or .txt")]
 TimeLimit = Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="how long a stage may take before it counts as hung")]
 Trials = Annotated[int, typer.Option(metavar="N", min=1, help="how many comparisons with the eager model at most")]
+Mutants = Annotated[int | None, typer.Option(metavar="N", min=0, help="how many mutants of the file trials are held against")]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="where the values of the trials start from")]
 Reproducer = Annotated[Path | None, typer.Option(metavar="DIR", help="on a mismatch, write an input and a script that show it")]
 Remote = Annotated[bool, typer.Option("--trust-remote-code", help="run the Python code that comes with an hf: model")]
@@ -118,6 +119,7 @@ def export(
     report: Report = None,
     time_limit: TimeLimit = 600.0,
     trials: Trials = 64,
+    mutants: Mutants = None,
     seed: Seed = 0,
     noise: Annotated[Literal["input"] | None, typer.Option(help="make each draw of random numbers an input of the file")] = None,
     patch: Annotated[
@@ -153,6 +155,7 @@ def verify(
     report: Report = None,
     time_limit: TimeLimit = 600.0,
     trials: Trials = 64,
+    mutants: Mutants = None,
     seed: Seed = 0,
     reproducer: Reproducer = None,
     trust_remote_code: Remote = False,

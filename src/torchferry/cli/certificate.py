@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from torchferry import certificate
 from torchferry.cli.screen import console
 from torchferry.errors import UsageError
+from torchferry.records import Coverage
+from torchferry.report import said
 from torchferry.report.words import share
 
 
@@ -29,6 +32,12 @@ def show(path: Path, form: str) -> int:
     return int(found["changed"])
 
 
+def _coverage(told: dict[str, Any]) -> Coverage:
+    """Return the coverage that a certificate tells of; what another version wrote beside it is passed over."""
+    known = {f.name for f in fields(Coverage)}
+    return Coverage(**{k: tuple(v) if isinstance(v, list) else v for k, v in told.items() if k in known})
+
+
 def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the certificate as labelled lines."""
     allowed = found["tolerance"]
@@ -41,6 +50,9 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     lines += [("trials", ", ".join(f"{number} {outcome}" for outcome, number in found["trials"].items()))]
     lines += [("worst", f"{share(found['worst'])} of what is allowed")]
     lines += [("allowed", f"{allowed['atol']:.2g} + {allowed['rtol']:.2g} of the value; {allowed['because']}")]
+    counted = _coverage(found.get("coverage", {}))
+    lines += [("shown", words) for words in [said.shown(counted)] if words]
+    lines += [("not shown", words) for words in counted.not_shown] + [("left out", words) for words in counted.not_done]
     lines += [("repairs", words) for words in found["repairs"]]
     lines += [("made with", ", ".join(f"{name} {number}" for name, number in found["versions"].items()))]
     last = ""
