@@ -13,6 +13,7 @@ from torchferry.errors import UsageError, did_you_mean
 from torchferry.inputs import asked as asking
 from torchferry.inputs import examples as further
 from torchferry.inputs import foreign, misbound
+from torchferry.inputs.accepted import accepted
 from torchferry.inputs.arguments import Reading, by_name, positional_names, readings
 from torchferry.inputs.callee import Callee, find
 from torchferry.inputs.discover import Found, discover, nothing_moves, within
@@ -144,8 +145,19 @@ def _parts(called: Called) -> tuple[Part, ...]:
         for i, tensor in enumerate(tensors)
         if tensor.shape == index.shape and not tensor.is_floating_point() and torch.equal(tensor, index.to(tensor.dtype))
     }
+    indices: dict[int, int] = {}
+    for length, index in called.observed.indexed:
+        for i in (i for i, t in enumerate(tensors) if i not in tables and _points(t, index)):
+            indices[i] = min(length, indices.get(i, length))
     searched = frozenset(i for i, t in enumerate(tensors) for s in called.observed.searched if _same(t, s))
-    return roles_of(called.prepared.keys, tensors, tables, called.prepared.numbers, searched)
+    return roles_of(called.prepared.keys, tensors, tables, called.prepared.numbers, searched, indices)
+
+
+def _points(tensor: torch.Tensor, index: torch.Tensor) -> bool:
+    """Return whether an input is an index, up to its shape."""
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool or not tensor.numel():
+        return False
+    return tensor.numel() == index.numel() and torch.equal(tensor.reshape(-1).long(), index.reshape(-1).long())
 
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -268,7 +280,7 @@ def _bound(
     tensors = tuple(
         t if tuple(t.shape) == s else resized(t, s, p) for t, s, p in zip(prepared.tensors, found.base, parts, strict=True)
     )
-    plan = Plan(prepared.names, tensors, found.shapes, parts, found.sizes)
+    plan = accepted(prepared.flat, Plan(prepared.names, tensors, found.shapes, parts, found.sizes))
     shapes = tuple(_moving(shape) for shape in found.shapes)
     return Bound(
         module=prepared.flat,
@@ -288,4 +300,5 @@ def _moving(shape: tuple[Any, ...]) -> dict[int, Any] | None:
 
 
 def _roles(prepared: Prepared, parts: tuple[Part, ...]) -> Iterator[tuple[str, str]]:
-    yield from ((name, part.role) for name, part in zip(prepared.names, parts, strict=True))
+    for name, part in zip(prepared.names, parts, strict=True):
+        yield name, part.role if part.named else "flags"
