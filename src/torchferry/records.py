@@ -157,10 +157,16 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much the verification may cost, and how long anything foreign may take before it counts as hung."""
+    """How much the verification may cost, and how long anything foreign may take before it counts as hung.
+
+    `trials` is how many ordinary trials there are: sizes and kinds of values that are tried on every model. Up to four times as
+    many come on top that are directed at something in this model or file: a number that it compares with, the rows of a table, a
+    length at which it turns. Both end earlier where they are costly, by the work that they are (counted, not timed). `seconds`
+    ends all of them by the clock; the result then says that they were cut short.
+    """
 
     trials: int = 64
-    seconds: float | None = None  # for all trials; None: about as long as the export took
+    seconds: float | None = None  # for all trials; None: no clock, only work
     seed: int = 0
     time_limit: float = 600.0  # for one stage, or one run in onnxruntime
 
@@ -331,6 +337,7 @@ class Trial:
     max_abs: float = 0.0
     seconds: float = 0.0
     note: str = ""
+    call: tuple[Any, ...] | None = None  # the tensors, where a search found them and no name makes them again
 
 
 @dataclass(frozen=True, slots=True)

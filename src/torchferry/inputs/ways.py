@@ -176,7 +176,7 @@ VALUES: Mapping[str, Way] = {
     "big-ids": (frozenset({"ids"}), _big),  # refused by an embedding, but ids may be hashed
     "negative-ids": (frozenset({"ids"}), _negated),
     "padded-ids": (frozenset({"ids"}), _padded_ids),
-    "beyond-32-bits": (WHOLE, _wide(2**31, 2**50)),  # of ids that are hashed: no table ends them
+    "beyond-32-bits": (WHOLE, _wide(2**33, 2**50)),  # of ids that are hashed: no table ends them
     "whole-dtype": (WHOLE, _whole_dtype),
     # masks
     "all-ones": (MASKS, masks.in_its_sense(masks.whole)),

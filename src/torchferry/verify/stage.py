@@ -24,8 +24,11 @@ from torchferry.verify.run.memory import WORKER_ROOM
 from torchferry.verify.run.repeated_calls import Character, character
 from torchferry.verify.trials.budget import LARGE, Purse
 from torchferry.verify.trials.coupled import coupled
+from torchferry.verify.trials.directed import directed
 from torchferry.verify.trials.landmarks import in_file
-from torchferry.verify.trials.plans import cost, example_sizes, plans
+from torchferry.verify.trials.plans import Plan, example_sizes, in_turns, plans
+from torchferry.verify.trials.tries import Tries, all_finite
+from torchferry.verify.trials.work import measured
 from torchferry.worker import Worker
 
 ENOUGH = 2  # failing trials after which a large model is not tried further
@@ -60,7 +63,8 @@ def _verified(case: Case, sides: Sides) -> Step:
     if isinstance(laid, Fault):
         return Step("verify", fault=laid)
     bench, habits, tape = laid
-    judged = tuple(_trials(case, bench))
+    purse = Purse(case, measured(sides.bound, tape, bench.sizes))
+    judged = tuple(_trials(case, bench, purse, finite=all_finite(tape.outputs)))
     verified = Verified(tuple(j.trial for j in judged), bench.allowed, _ranges(judged, bench.sizes))
     told = (*findings(case, bench, judged, habits, tape), *by_size(case, bench, judged))
     return Step("verify", verified, findings=told if verified.shown or verified.failed else (*told, _nothing_shown(verified)))
@@ -100,31 +104,39 @@ def _calls(bound: Bound) -> list[tuple[torch.Tensor, ...]]:
     return [bound.args, other]
 
 
-def _trials(case: Case, bench: Bench) -> Iterator[Judged]:
+def _trials(case: Case, bench: Bench, purse: Purse, *, finite: bool) -> Iterator[Judged]:
     """Yield the trials that the budget has room for; those that no call can be made of do not count."""
-    purse, bound, captured, failures = Purse(case), bench.sides.bound, case.value("capture"), 0
-    doubts = tuple(Guard(f"Eq({f.facts['says']}, {f.facts['fixed']})", f.location) for f in case.findings("output-size-fixed"))
-    bounds = in_file(Path(bench.sides.file.path)) if case.job.onnx is not None else ()
-    for plan in plans(bound, (*doubts, *(captured.guards if captured else ())), case.job.budget.seed, bench.links, bounds):
+    bound, failures = bench.sides.bound, 0
+    for plan in _plans(case, bench, Tries(bound, purse, finite, links=bench.links)):
         if plan.level != "all" and purse.large:  # a second session on a large file costs more than it tells
             continue
-        if plan.given is None and purse.empty:
+        if purse.late:
             return
+        if plan.given is None and (purse.empty(directed=plan.directed) or not purse.affords(plan.sizes)):
+            continue
         try:
             args = plan.args(bound)
         except ValueError:  # no such call can be made of this model
             continue
         if case.job.onnx is not None and not bench.sides.declares(args):  # a file from elsewhere promises what it declares
             continue
-        if plan.given is None and not purse.affords(cost(args, bound)):
-            continue
-        with purse.paying():
-            found = judge(bench, plan, args)
-        tell(Event("tick", "verify", plan.title, found.trial.seconds, purse.number, case.job.budget.trials))
-        yield found
+        purse.pay(plan.sizes, directed=plan.directed)
+        found = judge(bench, plan, args)
+        tell(Event("tick", "verify", plan.title, found.trial.seconds, purse.number, purse.most))
+        yield replace(found, trial=replace(found.trial, call=args)) if plan.values == "reached" else found
         failures += found.trial.outcome in ("differ", "file-refused")
         if purse.large and failures >= ENOUGH:  # each costs seconds, and the point is made
             return
+
+
+def _plans(case: Case, bench: Bench, tries: Tries) -> Iterator[Plan]:
+    """Yield the trials to come: ordinary ones, and in turns with them those directed at something in the model or the file."""
+    captured, path, seed = case.value("capture"), Path(bench.sides.file.path), case.job.budget.seed
+    doubts = tuple(Guard(f"Eq({f.facts['says']}, {f.facts['fixed']})", f.location) for f in case.findings("output-size-fixed"))
+    guards = (*doubts, *(captured.guards if captured else ()))
+    bounds = in_file(path) if case.job.onnx is not None else ()
+    ordinary = plans(bench.sides.bound, guards, seed, bench.links, bounds)
+    return in_turns((ordinary, directed(tries, guards, seed, path)))
 
 
 def _ranges(judged: tuple[Judged, ...], sizes: dict[str, int]) -> dict[str, tuple[int, int | None]]:

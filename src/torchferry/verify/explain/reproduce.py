@@ -86,7 +86,7 @@ def _moved(trial: Trial, example: dict[str, int]) -> dict[str, int]:
 
 
 def _given(bound: Bound, trial: Trial, args: Call) -> Call | None:
-    return args if trial.values in ("example", "given") else None
+    return args if trial.values in ("example", "given") or trial.call is not None else None
 
 
 def _only(trial: Trial) -> str:
@@ -96,6 +96,8 @@ def _only(trial: Trial) -> str:
 
 def call_of(bound: Bound, trial: Trial) -> Call:
     """Return the tensors that a trial was run with."""
+    if trial.call is not None:
+        return trial.call
     if trial.values == "example":
         return bound.args
     if trial.values == "given":

@@ -41,6 +41,7 @@ class Note:
     draws: bool = False  # it takes random numbers from torch's generator
     keys: Array | None = None  # what an op that sorts was given
     takes: tuple[int, ...] = ()  # which earlier ops, by their place on the tape, made or changed what it was given
+    size: int = 0  # how many numbers came out
 
 
 @dataclass(slots=True)
@@ -104,6 +105,7 @@ class _Recorder(TorchDispatchMode):
                 torch.Tag.nondeterministic_seeded in func.tags,
                 array(taken[0]).copy() if keyed and taken[0].numel() <= MOST_VALUES else None,
                 makers,
+                sum(r.numel() for r in results),
             )
         )
         self.makers.update((_storage(r), len(self.tape.notes) - 1) for r in results if keep)

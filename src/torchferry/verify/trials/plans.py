@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
-
 import torch
 
 from torchferry import guards as conditions
@@ -73,6 +71,7 @@ class Plan:
     level: str = "all"  # how far onnxruntime optimises the file
     name: str = ""
     why: str = ""
+    directed: bool = False  # at something in the model or in the file; see directed.py
 
     @property
     def title(self) -> str:
@@ -145,7 +144,7 @@ def _ordered(bound: Bound, guards: Sequence[Guard], seed: int, bounds: Sequence[
 
 def _one_by_one(bound: Bound, seed: int) -> Iterator[Plan]:
     """Yield trials in which one input alone is unusual: what two unusual ones hide, one shows."""
-    telling = ("float", "int", "ids", "mask", "bool")
+    telling = ("float", "int", "ids", "mask", "flags", "bool")
     names = [s.name for s in bound.signature.inputs if bound.roles.get(s.name, "float") in telling]
     for values in ALONE if len(names) > 1 else ():
         yield from (Plan({}, values, seed + 1, only=n) for n in names)
@@ -189,6 +188,17 @@ def _interleaved(sizes: Sequence[Plan], values: Sequence[Plan]) -> Iterator[Plan
         yield from values[n : n + 1]
 
 
+def in_turns(sources: Iterable[Iterator[Plan]]) -> Iterator[Plan]:
+    """Yield from each source in turn until all are at their end."""
+    left = list(sources)
+    while left:
+        for source in list(left):
+            if (plan := next(source, None)) is None:
+                left.remove(source)
+            else:
+                yield plan
+
+
 def candidates(dim: Dim, example: int, marks: Sequence[int], bounds: Sequence[int] = ()) -> list[int]:
     """Return the sizes worth trying for one dim, in order, within what the file promises."""
     empty = [0] if dim.low == 0 else []  # a cache starts empty
@@ -224,9 +234,3 @@ def added_masks(bound: Bound) -> list[str]:
         if example.is_floating_point() and (bool(example.isinf().any()) or (named and example.dim() >= 2)):
             found.append(spec.name)
     return found
-
-
-def cost(args: Sequence[Any], bound: Bound) -> float:
-    """Return how many times more numbers than the example this trial feeds."""
-    numbers = sum(a.numel() for a in args)
-    return float(numbers / max(1, sum(a.numel() for a in bound.args)))

@@ -1,0 +1,202 @@
+"""Trials directed at something: a number that values are held against, a table's rows, a length, a side that was never taken.
+
+Each source yields its best first, and they take turns. A trial is made only of a call that eager takes, so that what is refused
+is drawn again at once and not told as no evidence.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from torchferry.records import Bound, Dim, Guard
+from torchferry.verify.trials.constants import Number, for_input, numbers
+from torchferry.verify.trials.landmarks import handles_nan, landmarks
+from torchferry.verify.trials.plans import Plan, example_sizes, in_turns
+from torchferry.verify.trials.reach import reached
+from torchferry.verify.trials.tries import Tries
+from torchferry.verify.trials.turns import around, long_sizes, turns
+
+NANS = ("nan", "some-nan", "nan-row", "inf", "some-inf", "some-negative-inf")
+SPECIAL = (
+    "some-empty", "ragged-positions", "segments", "reset-positions", "all-empty", "gapped-positions", "weights",
+    "repeated-positions", "nothing-valid", "unsorted-lengths", "falling-positions", "some-zeros", "far-positions", "minus-ones",
+)  # fmt: skip
+DECADES = (
+    "powers 1000", "times 1e-06", "times 10", "times 1e+06", "times 0.1", "powers 1e+09", "times 0.01", "times 100",
+    "times 0.0001", "times 10000", "times 1e-09", "times 1e+09", "plus 1", "plus -1", "plus 10", "plus -10", "plus 1000", "plus -1000",
+)  # fmt: skip
+WIDE = ("beyond-32-bits", "powers 1e+06", "whole-dtype", "minus-ones")  # whole numbers
+MANY_ROWS = 4096  # of a table, in one trial
+CHUNKS = 4  # trials for the rows of one table
+NUMERIC = ("float", "ids", "int", "types", "positions", "lengths", "number")
+MOST_SIZES = 24  # trials of each dim for the marks of model and file
+
+
+def directed(tries: Tries, guards: Sequence[Guard], seed: int, path: Path | None) -> Iterator[Plan]:
+    """Yield the directed trials, in turns from each source, then those that a search finds."""
+    tries.called(tries.bound.args)
+    for plan in (Plan({}, "random", seed + 1), Plan({}, "random", seed + 2), Plan({}, "negative", seed + 1)):
+        tries.look(plan)
+    found = numbers(tries.decisions.values(), tries.bound.module, path)
+    marks = [int(n.value) for n in found if n.value == int(n.value) and 2 <= n.value <= 4096]
+    sources = (
+        _nans(tries, seed, path),
+        _tables(tries, seed),
+        _against_numbers(tries, found, seed),
+        _sizes(tries, guards, marks, seed),
+        (Plan({}, v, seed + 1) for v in SPECIAL if tries.takes(Plan({}, v, seed + 1), finite=False)),
+        _decades(tries, seed),
+    )
+    for plan in itertools.chain(in_turns(sources), reached(tries, seed)):
+        yield replace(tries.linked(plan), directed=True)
+
+
+def _names(bound: Bound, roles: Sequence[str] = NUMERIC) -> list[str]:
+    return [s.name for s in bound.signature.inputs if bound.roles.get(s.name, "float") in roles]
+
+
+def _nans(tries: Tries, seed: int, path: Path | None) -> Iterator[Plan]:
+    """Yield NaN and infinities early where the model deals with them."""
+    kinds = {d.kind for d in tries.decisions.values()}
+    if "nan" not in kinds and not handles_nan(tries.bound.module, path):
+        return
+    names = _names(tries.bound, ("float",))
+    for values in NANS:
+        plan = Plan({}, values, seed + 1)
+        if tries.takes(plan, finite=False):
+            yield plan
+        for name in names if len(names) > 1 else ():
+            if tries.takes(alone := replace(plan, only=name), finite=False):
+                yield alone
+
+
+def _tables(tries: Tries, seed: int) -> Iterator[Plan]:
+    """Yield, for each input that indexes something, calls that come by all of it, from its end too."""
+    for place, spec in enumerate(tries.bound.signature.inputs):
+        lengths = sorted({d.length for d in tries.decisions.values() if d.kind == "index" and place in d.inputs and d.length > 1})
+        for length in lengths[:3]:
+            count = _accepted_rows(tries, spec.name, length, seed)
+            if count is None:
+                continue
+            yield Plan({}, f"rows {count}", seed + 1, only=spec.name)
+            yield from _many_rows(tries, place, count, seed)
+            for ends in (count, length):
+                if tries.takes(plan := Plan({}, f"rows-from-end {ends}", seed + 1, only=spec.name)):
+                    yield plan
+                    break
+
+
+def _accepted_rows(tries: Tries, name: str, length: int, seed: int) -> int | None:
+    """Return how many rows, counted from 0, eager takes of a table: what is added to an index may leave fewer."""
+
+    def takes(count: int) -> bool:
+        return count > 0 and tries.takes(Plan({}, f"rows {count}", seed + 1, only=name))
+
+    if first := next((n for n in (length, length - 1, length - 2) if takes(n)), None):
+        return first
+    low, high = 0, length - 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if takes(middle) else (low, middle)
+    return low or None
+
+
+def _many_rows(tries: Tries, place: int, count: int, seed: int) -> Iterator[Plan]:
+    """Yield calls large enough to come by every row, or by as many as their cost allows."""
+    bound, spec = tries.bound, tries.bound.signature.inputs[place]
+    fed = max(1, int(bound.args[place].numel()))
+    if fed >= count:
+        return
+    base = example_sizes(bound)
+    for dim in (d for d in bound.signature.dims if d.name in spec.shape and base.get(d.name)):
+        times = -(-min(count, MANY_ROWS) // fed)
+        while times > 1:
+            size = _step(dim, base[dim.name] * times)
+            if size is not None and tries.takes(Plan({dim.name: size}, f"rows {count}", seed + 1, only=spec.name)):
+                break
+            times //= 2
+        if times > 1 and size is not None:
+            at_once = fed * size // base[dim.name]
+            yield Plan({dim.name: size}, f"rows {count}", seed + 1, only=spec.name)
+            for start in range(at_once, min(count, at_once * CHUNKS), at_once):
+                yield Plan({dim.name: size}, f"rows {count} {start}", seed + 1, only=spec.name)
+            return
+    for start in range(fed, min(count, fed * CHUNKS), fed):
+        yield Plan({}, f"rows {count} {start}", seed + 1, only=spec.name)
+
+
+def _step(dim: Dim, size: int) -> int | None:
+    step = max(1, dim.multiple_of)
+    rounded = -(-size // step) * step
+    return rounded if dim.high is None else min(rounded, dim.high // step * step) or None
+
+
+def _against_numbers(tries: Tries, found: Sequence[Number], seed: int) -> Iterator[Plan]:
+    """Yield values on and on either side of each number, for the inputs that it is about."""
+    bound = tries.bound
+    names = [s.name for s in bound.signature.inputs]
+    numeric = _names(bound)
+    queues = []
+    for name in numeric:
+        values = for_input(found, names.index(name))
+        only = name if len(numeric) > 1 else ""
+        queues.append(_on_both_sides(tries, values, only, seed))
+    yield from in_turns(queues)
+
+
+def _on_both_sides(tries: Tries, values: Sequence[float], only: str, seed: int) -> Iterator[Plan]:
+    for way in ("near", "above", "below", "spread", "at"):
+        for value in values:
+            if way == "spread" and abs(value) < 2:
+                continue
+            plan = Plan({}, f"{way} {value:.17g}", seed + 1, only=only)
+            if tries.takes(plan):
+                yield plan
+
+
+def _decades(tries: Tries, seed: int) -> Iterator[Plan]:
+    """Yield numbers of all sizes: of fractions all at once, of whole ones input by input."""
+    names = _names(tries.bound, ("int", "ids", "number", "types"))
+    counted = {i for d in tries.decisions.values() if d.kind == "count" for i in d.inputs}
+    places = [s.name for s in tries.bound.signature.inputs]
+    whole = [Plan({}, v, seed + 1, only=n) for v in WIDE for n in names if places.index(n) not in counted]
+    fractions = [Plan({}, v, seed + 1) for v in DECADES] if _names(tries.bound, ("float",)) else []
+    for plan in (p for pair in zip_all(whole, fractions) for p in pair):
+        if tries.takes(plan):
+            yield plan
+
+
+def zip_all(one: Sequence[Plan], two: Sequence[Plan]) -> Iterator[Sequence[Plan]]:
+    """Yield from two lists in turns."""
+    for n in range(max(len(one), len(two))):
+        yield [*one[n : n + 1], *two[n : n + 1]]
+
+
+def _sizes(tries: Tries, guards: Sequence[Guard], numbers: Sequence[int], seed: int) -> Iterator[Plan]:
+    """Yield long calls, those on either side of where eager turns, and those at the marks of model and file."""
+    bound = tries.bound
+    base = example_sizes(bound)
+    moving = [d for d in bound.signature.dims if base.get(d.name)]
+    marks = [*landmarks(bound.module, guards), *numbers]
+    yield from in_turns([_of_dim(tries, dim, base, marks, seed) for dim in moving])
+
+
+def _of_dim(tries: Tries, dim: Dim, base: Mapping[str, int], marks: Sequence[int], seed: int) -> Iterator[Plan]:
+    seen = {base[dim.name]}
+
+    def plans(sizes: Iterable[int], why: str, most: int = MOST_SIZES) -> Iterator[Plan]:
+        made = 0
+        for size in sizes:
+            plan = Plan({dim.name: size}, "random", seed + 1, why=why)
+            if size not in seen and made < most and tries.purse.affords(plan.sizes) and tries.takes(plan, finite=False):
+                seen.add(size)
+                made += 1
+                yield plan
+
+    yield from plans(long_sizes(tries, dim, base), "a long call")
+    for turn in turns(tries, dim, base, seed):
+        yield from plans(around(dim, (turn,), base[dim.name]), "eager turns there")
+    yield from plans(around(dim, marks, base[dim.name]), "a number of the model or of the file")
