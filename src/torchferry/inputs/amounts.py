@@ -106,6 +106,17 @@ def _rows(number: float, start: float = 0.0) -> Fill:
     return fill
 
 
+def _between_rows(number: float, start: float = 0.0) -> Fill:
+    """Return the rows of a table as fractions, away from where cutting them off gives another row; of whole numbers none."""
+
+    def fill(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+        if not tensor.is_floating_point():
+            raise ValueError("whole numbers lie between no rows")
+        return _rows(number, start)(tensor, part, generator) + 0.4
+
+    return fill
+
+
 def _rows_from_end(number: float) -> Fill:
     """Return negative indices: the rows of a table counted from its end."""
 
@@ -151,5 +162,6 @@ AMOUNTS: Mapping[str, tuple[frozenset[Role], Callable[..., Fill]]] = {
     "times": (FLOATS, _times),
     "plus": (FLOATS, _plus),
     "rows": (NUMBERS, _rows),
+    "between-rows": (NUMBERS, _between_rows),
     "rows-from-end": (NUMBERS, _rows_from_end),
 }

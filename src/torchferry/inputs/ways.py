@@ -14,14 +14,33 @@ Way = tuple[frozenset[Role], Fill]
 
 
 def way(values: str) -> Way:
-    """Return what a name stands for, with its numbers if it takes any: `zeros`, `near 0.3`; ValueError for no such way."""
+    """Return what a name stands for, with its numbers and its column if it has any: `zeros`, `near 0.3`, `column-2 rows 12`.
+
+    ValueError for no such way.
+    """
     if values in VALUES:
         return VALUES[values]
     name, *numbers = values.split()
+    if name.startswith("column-") and name.removeprefix("column-").isdigit() and numbers:
+        roles, fill = way(" ".join(numbers))
+        return roles, _in_column(int(name.removeprefix("column-")), fill)
     if name not in AMOUNTS or not numbers:
         raise ValueError(f"no way to fill inputs is called `{values}`; there are {', '.join([*VALUES, *AMOUNTS])}")
     roles, maker = AMOUNTS[name]
     return roles, maker(*map(float, numbers))
+
+
+def _in_column(column: int, fill: Fill) -> Fill:
+    """Return a way that acts on one place of the last axis alone: a table's column of codes beside one of prices."""
+
+    def inner(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+        if not tensor.dim() or tensor.shape[-1] <= column:
+            raise ValueError(f"no input has a column {column}")
+        made = tensor.clone()
+        made[..., column] = fill(tensor[..., column], part, generator).to(made.dtype)
+        return made
+
+    return inner
 
 
 def _as_is(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:

@@ -26,7 +26,7 @@ from torchferry.verify.trials.budget import LARGE, Purse
 from torchferry.verify.trials.coupled import coupled
 from torchferry.verify.trials.directed import directed
 from torchferry.verify.trials.landmarks import in_file
-from torchferry.verify.trials.plans import Plan, example_sizes, in_turns, plans
+from torchferry.verify.trials.plans import Plan, each_once, example_sizes, in_turns, plans
 from torchferry.verify.trials.tries import Tries, all_finite
 from torchferry.verify.trials.work import measured
 from torchferry.worker import Worker
@@ -67,7 +67,8 @@ def _verified(case: Case, sides: Sides) -> Step:
     judged = tuple(_trials(case, bench, purse, finite=all_finite(tape.outputs)))
     verified = Verified(tuple(j.trial for j in judged), bench.allowed, _ranges(judged, bench.sizes))
     told = (*findings(case, bench, judged, habits, tape), *by_size(case, bench, judged))
-    return Step("verify", verified, findings=told if verified.shown or verified.failed else (*told, _nothing_shown(verified)))
+    told = told if verified.shown or verified.failed else (*told, _nothing_shown(verified))
+    return Step("verify", verified, findings=told, notes=purse.notes)
 
 
 def laid_out(case: Case, sides: Sides) -> tuple[Bench, Character, Tape] | Fault:
@@ -136,7 +137,7 @@ def _plans(case: Case, bench: Bench, tries: Tries) -> Iterator[Plan]:
     guards = (*doubts, *(captured.guards if captured else ()))
     bounds = in_file(path) if case.job.onnx is not None else ()
     ordinary = plans(bench.sides.bound, guards, seed, bench.links, bounds)
-    return in_turns((ordinary, directed(tries, guards, seed, path)))
+    return each_once(in_turns((ordinary, directed(tries, guards, seed, path))))
 
 
 def _ranges(judged: tuple[Judged, ...], sizes: dict[str, int]) -> dict[str, tuple[int, int | None]]:

@@ -57,6 +57,7 @@ class Decision:
     whole: bool  # it is about whole numbers
     numbers: tuple[float, ...] = ()  # what values are held against
     length: int = 0  # of what is indexed, or how many there are to pick from
+    last: int = -1  # the largest index that was seen
     sides: set[str] = field(default_factory=set)  # "below", "at", "above"; for a pick, which one
     margin: torch.Tensor | None = None  # how far values lie above the number, while they are kept: for its gradient
 
@@ -121,7 +122,8 @@ class _Watch(TorchFunctionMode):
             self._add(Decision(kind, (*at, 0), self._of(args, kwargs), whole))
         elif kind == "index":
             for place, (index, length) in enumerate(_indices(name, args, kwargs)):
-                self._add(Decision(kind, (*at, place), self.owners.get(index, frozenset()), True, length=length))
+                last = int(index.max()) if index.numel() else -1
+                self._add(Decision(kind, (*at, place), self.owners.get(index, frozenset()), True, length=length, last=last))
         elif kind == "pick" and not (len(args) > 1 and isinstance(args[1], torch.Tensor)):
             self._pick(at, args, kwargs, inputs)
         elif kind in ("compare", "clip", "digits", "buckets", "pick"):
@@ -171,7 +173,7 @@ class _Watch(TorchFunctionMode):
             known.sides |= decision.sides
             known.inputs |= decision.inputs
             known.numbers = tuple(dict.fromkeys((*known.numbers, *decision.numbers)))[:_FEW]
-            known.length = max(known.length, decision.length)
+            known.length, known.last = max(known.length, decision.length), max(known.last, decision.last)
             known.margin = decision.margin if decision.margin is not None else known.margin
 
 

@@ -27,6 +27,7 @@ class Purse:
         self._budget, self.work = case.job.budget, work
         self.large = eager.weight_bytes(case.value("inputs").module) > LARGE
         self._began = time.perf_counter()
+        self._cut_short = False
         self._done = {False: 0, True: 0}  # directed? -> trials
         self._spent = {False: 0.0, True: 0.0}
 
@@ -44,7 +45,16 @@ class Purse:
     def late(self) -> bool:
         """Whether the time is over that the user set for all trials."""
         seconds = self._budget.seconds
-        return seconds is not None and self.number >= ESSENTIAL and time.perf_counter() - self._began > seconds
+        over = seconds is not None and self.number >= ESSENTIAL and time.perf_counter() - self._began > seconds
+        self._cut_short = self._cut_short or over
+        return over
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user is to know of how the trials ended."""
+        if not self._cut_short:
+            return ()
+        return (f"the trials were cut short after {self._budget.seconds:g} s, as `Budget.seconds` asks; {self.number} were run",)
 
     def empty(self, *, directed: bool) -> bool:
         """Return whether no further trial of a kind may begin."""

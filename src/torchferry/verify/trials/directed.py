@@ -32,6 +32,8 @@ WIDE = ("beyond-32-bits", "powers 1e+06", "whole-dtype", "minus-ones")  # whole 
 MANY_ROWS = 4096  # of a table, in one trial
 CHUNKS = 4  # trials for the rows of one table
 NUMERIC = ("float", "ids", "int", "types", "positions", "lengths", "number")
+MOST_COLUMNS = 64  # of an input, looked at one by one
+FEW_COLUMNS = 12
 MOST_SIZES = 24  # trials of each dim for the marks of model and file
 
 
@@ -80,8 +82,11 @@ def _tables(tries: Tries, seed: int) -> Iterator[Plan]:
         for length in lengths[:3]:
             count = _accepted_rows(tries, spec.name, length, seed)
             if count is None:
+                yield from _column_of_rows(tries, place, length, seed)
                 continue
             yield Plan({}, f"rows {count}", seed + 1, only=spec.name)
+            if tries.takes(between := Plan({}, f"between-rows {count}", seed + 1, only=spec.name)):
+                yield between
             yield from _many_rows(tries, place, count, seed)
             for ends in (count, length):
                 if tries.takes(plan := Plan({}, f"rows-from-end {ends}", seed + 1, only=spec.name)):
@@ -104,10 +109,25 @@ def _accepted_rows(tries: Tries, name: str, length: int, seed: int) -> int | Non
     return low or None
 
 
-def _many_rows(tries: Tries, place: int, count: int, seed: int) -> Iterator[Plan]:
+def _column_of_rows(tries: Tries, place: int, length: int, seed: int) -> Iterator[Plan]:
+    """Yield calls in which one column of an input comes by all rows of a table: the column that moves the index."""
+    example, name = tries.bound.args[place], tries.bound.signature.inputs[place].name
+    for column in range(example.shape[-1] if example.dim() > 1 and example.shape[-1] <= MOST_COLUMNS else 0):
+        plan = Plan({}, f"column-{column} rows {length}", seed + 1, only=name)
+        seen = tries.look(plan)
+        lasts = [d.last for d in seen.decisions.values() if d.kind == "index" and d.length == length] if seen is not None else []
+        if max(lasts, default=-1) == length - 1:
+            yield plan
+            if tries.takes(between := replace(plan, values=f"column-{column} between-rows {length}")):
+                yield between
+            yield from _many_rows(tries, place, length, seed, f"column-{column} ")
+
+
+def _many_rows(tries: Tries, place: int, count: int, seed: int, column: str = "") -> Iterator[Plan]:
     """Yield calls large enough to come by every row, or by as many as their cost allows."""
     bound, spec = tries.bound, tries.bound.signature.inputs[place]
-    fed = max(1, int(bound.args[place].numel()))
+    fed = max(1, int(bound.args[place].numel()) // (bound.args[place].shape[-1] if column else 1))
+    rows = f"{column}rows {count}"
     if fed >= count:
         return
     base = example_sizes(bound)
@@ -115,17 +135,17 @@ def _many_rows(tries: Tries, place: int, count: int, seed: int) -> Iterator[Plan
         times = -(-min(count, MANY_ROWS) // fed)
         while times > 1:
             size = _step(dim, base[dim.name] * times)
-            if size is not None and tries.takes(Plan({dim.name: size}, f"rows {count}", seed + 1, only=spec.name)):
+            if size is not None and tries.takes(Plan({dim.name: size}, rows, seed + 1, only=spec.name)):
                 break
             times //= 2
         if times > 1 and size is not None:
             at_once = fed * size // base[dim.name]
-            yield Plan({dim.name: size}, f"rows {count}", seed + 1, only=spec.name)
+            yield Plan({dim.name: size}, rows, seed + 1, only=spec.name)
             for start in range(at_once, min(count, at_once * CHUNKS), at_once):
-                yield Plan({dim.name: size}, f"rows {count} {start}", seed + 1, only=spec.name)
+                yield Plan({dim.name: size}, f"{rows} {start}", seed + 1, only=spec.name)
             return
     for start in range(fed, min(count, fed * CHUNKS), fed):
-        yield Plan({}, f"rows {count} {start}", seed + 1, only=spec.name)
+        yield Plan({}, f"{rows} {start}", seed + 1, only=spec.name)
 
 
 def _step(dim: Dim, size: int) -> int | None:
@@ -143,18 +163,30 @@ def _against_numbers(tries: Tries, found: Sequence[Number], seed: int) -> Iterat
     for name in numeric:
         values = for_input(found, names.index(name))
         only = name if len(numeric) > 1 else ""
-        queues.append(_on_both_sides(tries, values, only, seed))
+        example = bound.args[names.index(name)]
+        codes = example.is_floating_point() and example.dim() > 1 and example.shape[-1] <= FEW_COLUMNS
+        columns = int(example.shape[-1]) if codes else 0
+        queues.append(_on_both_sides(tries, values, only, columns, seed))
     yield from in_turns(queues)
 
 
-def _on_both_sides(tries: Tries, values: Sequence[float], only: str, seed: int) -> Iterator[Plan]:
+def _on_both_sides(tries: Tries, values: Sequence[float], only: str, columns: int, seed: int) -> Iterator[Plan]:
     for way in ("near", "above", "below", "spread", "at"):
         for value in values:
             if way == "spread" and abs(value) < 2:
                 continue
-            plan = Plan({}, f"{way} {value:.17g}", seed + 1, only=only)
+            plan = Plan({}, f"{way} {value:.9g}", seed + 1, only=only)
             if tries.takes(plan):
                 yield plan
+            elif way != "at":
+                yield from _in_columns(tries, plan, columns)
+
+
+def _in_columns(tries: Tries, plan: Plan, columns: int) -> Iterator[Plan]:
+    """Yield a call that is refused as a whole for one column at a time: the others may hold codes."""
+    for column in range(columns):
+        if tries.takes(part := replace(plan, values=f"column-{column} {plan.values}")):
+            yield part
 
 
 def _decades(tries: Tries, seed: int) -> Iterator[Plan]:

@@ -113,11 +113,15 @@ def plans(
 
     `bounds` are numbers in a file from elsewhere that may say how far it goes.
     """
+    yield from each_once(
+        replace(made, sizes=together(made.sizes, links or {})) for made in _ordered(bound, guards, seed, bounds)
+    )
+
+
+def each_once(made: Iterable[Plan]) -> Iterator[Plan]:
+    """Yield plans, but none that is the same as one before."""
     seen = _Seen()
-    for made in _ordered(bound, guards, seed, bounds):
-        plan = replace(made, sizes=together(made.sizes, links or {}))
-        if seen.new(plan):
-            yield plan
+    yield from (plan for plan in made if seen.new(plan))
 
 
 def _ordered(bound: Bound, guards: Sequence[Guard], seed: int, bounds: Sequence[int]) -> Iterator[Plan]:

@@ -67,8 +67,8 @@ def _climb(tries: Tries, target: Target, start: tuple[torch.Tensor, ...]) -> tup
         tries.purse.pay({}, directed=True, trial=False)
         leaves = tuple(a.requires_grad_() if a.is_floating_point() else a for a in at)
         try:
-            with eager.on_made_input(tries.bound.module):
-                seen = watch(eager.fresh(tries.bound.module), leaves, grad=True)
+            with eager.untouched(tries.module), eager.on_made_input(tries.module):
+                seen = watch(tries.module, leaves, grad=True)
                 decision = seen.decisions.get(target.key)
                 if decision is None:
                     return None

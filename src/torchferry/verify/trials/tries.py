@@ -24,7 +24,11 @@ class Tries:
     purse: Purse
     finite: bool = True  # the example's outputs are: then an overflow at made-up values is nobody's business
     decisions: dict[Key, Decision] = field(default_factory=dict)  # all that were met so far, with all sides taken
+    module: torch.nn.Module = field(init=False)  # a copy, put back as it was after each call
     links: Links = field(default_factory=dict)  # sizes that a file from elsewhere names apart and that belong together
+
+    def __post_init__(self) -> None:
+        self.module = eager.fresh(self.bound.module)
 
     def takes(self, plan: Plan, *, finite: bool = True) -> bool:
         """Return whether eager takes a call, and stays finite with it where that is asked."""
@@ -52,8 +56,8 @@ class Tries:
     def called(self, args: tuple[torch.Tensor, ...]) -> Watched | None:
         """Return what eager does with some tensors, or None where it refuses them; its decisions are remembered."""
         try:
-            with little_memory(), eager.on_made_input(self.bound.module):
-                seen = watch(eager.fresh(self.bound.module), args)
+            with little_memory(), eager.untouched(self.module), eager.on_made_input(self.module):
+                seen = watch(self.module, args)
         except Exception:  # the user's forward may refuse an input in any way it likes
             return None
         self.remember(seen.decisions)
@@ -66,7 +70,7 @@ class Tries:
             if known is not decision:
                 known.sides |= decision.sides
                 known.inputs |= decision.inputs
-                known.length = max(known.length, decision.length)
+                known.length, known.last = max(known.length, decision.length), max(known.last, decision.last)
 
 
 def all_finite(outputs: tuple[torch.Tensor, ...]) -> bool:

@@ -12,7 +12,7 @@ from torchferry.verify.trials.plans import Plan
 from torchferry.verify.trials.tries import Tries
 
 LONGEST = 4096
-RUNGS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096)
+RUNGS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 LONG = (4099, 2053, 1031, 521, 307, 131)  # primes, which no block or window divides; 8 bits count to 127 or 255
 MOST_TURNS = 4  # of one size
 GLANCE = 3e7  # multiply-adds that one call of the ladder may cost
