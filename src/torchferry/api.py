@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from torchferry import pipeline
 from torchferry.errors import ExportError, UsageError, VerifyError, did_you_mean
 from torchferry.files import check_writable, move_into_place, workspace
 from torchferry.progress import Listener, listening, warnings_logged
-from torchferry.records import Budget, Edit, History, Job, Safety
+from torchferry.records import Budget, Edit, History, Job, Safety, Tolerance
 from torchferry.result import Result, keep_without_name, size_on_disk
 
 # torch.onnx.export's further options. What they ask for is either always done here or has no meaning here, so a script
@@ -42,6 +43,8 @@ def export(
     dynamic_axes: Any = None,
     examples: Sequence[Any] | None = None,
     ranges: Mapping[str, tuple[int, int | None]] | None = None,
+    domain: Any = None,
+    tolerance: float | tuple[float, float] | None = None,
     target: str | None = None,
     repair: str = "safe",
     check: bool = True,
@@ -62,6 +65,10 @@ def export(
     dynamic_shapes, dynamic_axes, input_names, output_names, opset_version: as in torch.onnx.export.
     examples: more calls, each `(args, kwargs)`, that must work.
     ranges: {"batch_size": (1, 64)}: sizes that must hold. By default as far as the eager model goes.
+    domain: {"t": (0, 999)}: the values that an input may have, both ends included, or a function of (sizes, seed) that returns
+    a call. By default found in the example, the model and the file. The certificate says that they were given.
+    tolerance: how much an output may differ, relative and absolute, or (rtol, atol). By default derived; the certificate says
+    that it was given.
     target: "onnxruntime" (the installed one), "onnxruntime==1.17" or "opset 15": where the file must load.
     repair: "off", "safe" (only what keeps the model's meaning) or "unsafe".
     check: raise ExportError when nothing verified came out; with False, look at `result.ok` and `result.diagnoses`.
@@ -84,7 +91,7 @@ def export(
             raise UsageError('a task makes a directory; say where: export(model, f="OUT/", task=...)')
         _refuse_beside_a_task(
             input_names=input_names, output_names=output_names, dynamic_shapes=dynamic_shapes, dynamic_axes=dynamic_axes,
-            examples=examples, noise=noise,
+            examples=examples, noise=noise, domain=domain, tolerance=tolerance,
         )  # fmt: skip
         return export_directory(
             model, f, task=task, tokenizer=tokenizer_from, opset_version=opset_version, target=target, repair=repair,
@@ -104,6 +111,8 @@ def export(
         dynamic_shapes=dynamic_shapes,
         dynamic_axes=dynamic_axes,
         ranges=dict(ranges or {}),
+        domain=_domain(domain),
+        tolerance=_tolerance(tolerance),
         opset=opset_version,
         target=target,
         budget=budget or Budget(),
@@ -128,6 +137,8 @@ def verify(
     kwargs: Mapping[str, Any] | None = None,
     examples: Sequence[Any] | None = None,
     ranges: Mapping[str, tuple[int, int | None]] | None = None,
+    domain: Any = None,
+    tolerance: float | tuple[float, float] | None = None,
     target: str | None = None,
     check: bool = True,
     budget: Budget | None = None,
@@ -136,6 +147,7 @@ def verify(
     """Compare an `.onnx` file, from any exporter, with the eager model, over the sizes that the file declares.
 
     Returns a Result whose `ok` says whether they agree; with check=True raises VerifyError where they do not.
+    domain, tolerance: as in `export`.
     """
     job = Job(
         model=model,
@@ -143,6 +155,8 @@ def verify(
         kwargs=dict(kwargs or {}),
         examples=_calls(examples),
         ranges=dict(ranges or {}),
+        domain=_domain(domain),
+        tolerance=_tolerance(tolerance),
         target=target,
         onnx=_existing(path),
         budget=budget or Budget(),
@@ -267,6 +281,7 @@ def _allowed(repair: str) -> Safety | None:
 
 def _known_options(options: Mapping[str, Any]) -> None:
     ours = {"kwargs", "input_names", "output_names", "opset_version", "dynamic_shapes", "dynamic_axes", "examples", "ranges"}
+    ours |= {"domain", "tolerance"}
     for name in options:
         if name not in TAKEN_FROM_TORCH:
             raise UsageError(f"export takes no argument `{name}`{did_you_mean(name, TAKEN_FROM_TORCH | ours)}")
@@ -289,6 +304,35 @@ def _calls(examples: Sequence[Any] | None) -> tuple[Any, ...]:
         pair = isinstance(example, tuple) and len(example) == 2 and isinstance(example[1], Mapping)
         calls.append((example[0], example[1]) if pair else (example, {}))
     return tuple(calls)
+
+
+def _domain(domain: Any) -> Any:
+    """Return the values that the caller says there are; raises UsageError where they are no ranges and no function."""
+    if domain is None or callable(domain):
+        return domain
+    if not isinstance(domain, Mapping):
+        raise UsageError(f'domain is {{"input": (low, high)}} or a function of (sizes, seed), not {type(domain).__name__}')
+    for name, span in domain.items():
+        ends = list(span) if isinstance(span, tuple | list) else []
+        if len(ends) != 2 or not all(_is_number(e) for e in ends):
+            raise UsageError(f"domain[{name!r}] must be (low, high), two numbers; got {span!r}")
+        if ends[0] > ends[1]:
+            raise UsageError(f"the domain of `{name}` is empty: {ends[0]:g}..{ends[1]:g}")
+    return {name: (span[0], span[1]) for name, span in domain.items()}
+
+
+def _tolerance(given: Any) -> Tolerance | None:
+    """Return how much the caller says may differ; raises UsageError where that is no number, or negative."""
+    if given is None:
+        return None
+    ends = list(given) if isinstance(given, tuple | list) else [given, given]
+    if len(ends) != 2 or not all(_is_number(e) and e >= 0 for e in ends):
+        raise UsageError(f"tolerance is a number, or (rtol, atol), none of them negative; got {given!r}")
+    return Tolerance(float(ends[0]), float(ends[1]), "as given by the caller")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _feeds(feeds: Any) -> tuple[Mapping[str, Any], ...]:

@@ -32,6 +32,7 @@ def certificate(history: History) -> dict[str, Any]:
         "ranges": {name: list(span) for name, span in verified.ranges.items()},
         "trials": dict(Counter(t.outcome for t in verified.trials)),
         "sizes_tried": _sizes_tried(case),
+        "values": values_tried(case),
         "tolerance": {"rtol": verified.tolerance.rtol, "atol": verified.tolerance.atol, "because": verified.tolerance.because},
         "worst": max((t.worst for t in verified.trials if t.outcome == "agree"), default=0.0),
         "repairs": [f"{r.code}: {r.title}" for r in history.kept],
@@ -48,6 +49,15 @@ def given_up(case: Case) -> tuple[str, ...]:
         cause = " at ".join(part for part in (facts["code"], where) if part) or facts["why"]
         told.append(f"{facts['dim']} is {declared}; the model takes {facts['was']} ({cause})")
     return tuple(told)
+
+
+def values_tried(case: Case) -> str:
+    """Return where the values of the trials came from."""
+    if callable(case.job.domain):
+        return "as given by the caller, by a function that makes the inputs"
+    spans = [f"{name} {low:g}..{high:g}" for name, (low, high) in (case.job.domain or {}).items()]
+    drawn = "drawn from the example, the model and the file"
+    return f"as given by the caller: {', '.join(spans)}; others {drawn}" if spans else drawn
 
 
 def versions() -> dict[str, str]:

@@ -172,6 +172,15 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How much may differ, and why that much."""
+
+    rtol: float
+    atol: float
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """All that is needed to do it again: the user's words, and the repairs made so far."""
 
@@ -184,6 +193,8 @@ class Job:
     dynamic_shapes: Any = None  # as torch.export takes it; "none" for a file of fixed sizes; None: find out
     dynamic_axes: Any = None  # as the old torch.onnx.export takes it
     ranges: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
+    domain: Any = None  # {input: (low, high)}, or a function (sizes, seed) -> call: the values that trials may use
+    tolerance: Tolerance | None = None  # how much may differ; None: found out
     opset: int | None = None
     target: str | None = None
     onnx: Path | None = None  # an existing file: capture and translate are skipped
@@ -286,15 +297,6 @@ class Checked:
     runtime: str  # "onnxruntime 1.31.1"
     path: Path | None = None  # for a file from elsewhere: the one to use, mended in the workspace or as it was
     reached: int = 0  # for a file from elsewhere: 0 it was read, 1 it opens, 2 it runs on every feed
-
-
-@dataclass(frozen=True, slots=True)
-class Tolerance:
-    """How much may differ, and why that much."""
-
-    rtol: float
-    atol: float
-    because: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import torch
 from torchferry import eager, trees
 from torchferry.errors import UsageError, did_you_mean
 from torchferry.inputs import asked as asking
+from torchferry.inputs import domain
 from torchferry.inputs import examples as further
 from torchferry.inputs import foreign, misbound
 from torchferry.inputs.accepted import accepted
@@ -64,7 +65,7 @@ def bind(case: Case) -> Step:
         outputs = foreign.output_names(outputs, matched.outputs)
     prepared = _renamed(called, asked.inputs)
     noticed = (*called.findings, *notices(called.callee, prepared, called.observed))
-    parts = _parts(called)
+    parts = domain.within_domain(_parts(called), prepared.names, prepared.tensors, job.domain)
     first = _signature(prepared, nothing_moves(prepared.tensors))
     if misfits := further.misfits(Feeder(called.callee, prepared, first), job.examples):
         return _unfit((*noticed, *misfits))
@@ -78,8 +79,8 @@ def bind(case: Case) -> Step:
     if misfits := further.misfits(feeder, job.examples, sizes=True):
         return _unfit((*noticed, *findings, *misfits))
     others = tuple(feeder.tensors(args, kwargs) for args, kwargs in job.examples)
-    bound = _bound(prepared, found, feeder, parts=parts, outputs=outputs, others=others)
-    return Step("inputs", bound, findings=(*noticed, *findings), notes=found.notes)
+    bound = _bound(job, prepared, found, feeder, parts=parts, outputs=outputs, others=others)
+    return Step("inputs", bound, findings=(*noticed, *findings), notes=(*found.notes, *domain.told(job.domain)))
 
 
 def _unfit(findings: tuple[Finding, ...]) -> Step:
@@ -269,6 +270,7 @@ def _output_names(job: Job, called: Called, asked: asking.Asked) -> tuple[str, .
 
 
 def _bound(
+    job: Job,
     prepared: Prepared,
     found: Found,
     feeder: Feeder,
@@ -280,7 +282,8 @@ def _bound(
     tensors = tuple(
         t if tuple(t.shape) == s else resized(t, s, p) for t, s, p in zip(prepared.tensors, found.base, parts, strict=True)
     )
-    plan = accepted(prepared.flat, Plan(prepared.names, tensors, found.shapes, parts, found.sizes))
+    made = domain.made_by(job.domain, feeder, found.shapes, found.sizes)
+    plan = accepted(prepared.flat, Plan(prepared.names, tensors, found.shapes, parts, found.sizes, made))
     shapes = tuple(_moving(shape) for shape in found.shapes)
     return Bound(
         module=prepared.flat,

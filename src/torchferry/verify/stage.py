@@ -83,7 +83,7 @@ def laid_out(case: Case, sides: Sides) -> tuple[Bench, Character, Tape] | Fault:
     lowered = "float32" if case.job.edits_for("capture", "prepare:float32-kernels") else None
     sizes = example_sizes(bound)
     links = coupled(sides, sizes) if case.job.onnx is not None else {}
-    return Bench(sides, derive(tape.notes, lowered), kind, sizes, links), habits, tape
+    return Bench(sides, case.job.tolerance or derive(tape.notes, lowered), kind, sizes, links), habits, tape
 
 
 def _nothing_shown(verified: Verified) -> Finding:
