@@ -52,7 +52,8 @@ Range = Annotated[
     list[str] | None, typer.Option("--range", metavar="DIM=LOW..HIGH", help="sizes that must work, as in batch=1..64")
 ]
 Domain = Annotated[
-    list[str] | None, typer.Option("--domain", metavar="INPUT=LOW..HIGH", help="the values that an input may have, as in t=0..999")
+    list[str] | None,
+    typer.Option("--domain", metavar="INPUT=LOW..HIGH", help="the values that an input may have, as in t=0..999"),
 ]
 Tolerate = Annotated[
     str | None, typer.Option("--tolerance", metavar="RTOL[,ATOL]", help="how much an output may differ; default: derived")
@@ -62,7 +63,12 @@ Repairs = Annotated[Literal["off", "safe", "unsafe"], typer.Option("--repair", h
 Format = Annotated[Literal["text", "json", "markdown", "sarif"], typer.Option("--format", help="how stdout is written")]
 Report = Annotated[Path | None, typer.Option(metavar="FILE", help="also write a report: .html, .md, .json, .sarif or .txt")]
 TimeLimit = Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="how long a stage may take before it counts as hung")]
-Trials = Annotated[int, typer.Option(metavar="N", min=1, help="how many ordinary comparisons with the model; those directed at something come on top")]
+Trials = Annotated[
+    int,
+    typer.Option(
+        metavar="N", min=1, help="how many ordinary comparisons with the model; those directed at something come on top"
+    ),
+]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="where the values of the trials start from")]
 Reproducer = Annotated[Path | None, typer.Option(metavar="DIR", help="on a mismatch, write an input and a script that show it")]
 Remote = Annotated[bool, typer.Option("--trust-remote-code", help="run the Python code that comes with an hf: model")]

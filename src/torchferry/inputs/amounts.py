@@ -14,7 +14,17 @@ import torch
 from torchferry.inputs.roles import FLOATS, NUMBERS, Fill, Part, Role
 
 Draw = Callable[[torch.Tensor, torch.Generator], torch.Tensor]  # a plausible tensor -> values in float64
-CLOSE = (0.0, 2.0**-23, -(2.0**-23), 2.0**-10, -(2.0**-10), 2.0**-7, -(2.0**-7), 0.1, -0.1)  # shares of a number: one last bit of each dtype
+CLOSE = (
+    0.0,
+    2.0**-23,
+    -(2.0**-23),
+    2.0**-10,
+    -(2.0**-10),
+    2.0**-7,
+    -(2.0**-7),
+    0.1,
+    -0.1,
+)  # shares of a number: one last bit of each dtype
 
 
 def _near(number: float) -> Fill:

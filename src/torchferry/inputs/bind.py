@@ -11,9 +11,8 @@ import torch
 from torchferry import eager, trees
 from torchferry.errors import UsageError, did_you_mean
 from torchferry.inputs import asked as asking
-from torchferry.inputs import domain
+from torchferry.inputs import domain, foreign, misbound
 from torchferry.inputs import examples as further
-from torchferry.inputs import foreign, misbound
 from torchferry.inputs.accepted import accepted
 from torchferry.inputs.arguments import Reading, by_name, positional_names, readings
 from torchferry.inputs.callee import Callee, find

@@ -16,9 +16,7 @@ from torchferry.inputs.vary import Made
 from torchferry.records import Size
 
 
-def within_domain(
-    parts: Sequence[Part], names: Sequence[str], tensors: Sequence[torch.Tensor], domain: Any
-) -> tuple[Part, ...]:
+def within_domain(parts: Sequence[Part], names: Sequence[str], tensors: Sequence[torch.Tensor], domain: Any) -> tuple[Part, ...]:
     """Return the parts with the ranges that the caller gave; UsageError where a range is about no input, or not the example's."""
     if not isinstance(domain, Mapping):
         return tuple(parts)
@@ -42,7 +40,7 @@ def _fits(name: str, tensor: torch.Tensor, span: tuple[float, float]) -> None:
 
 
 def made_by(function: Any, feeder: Feeder, shapes: Sequence[Sequence[Size]], example: Mapping[str, int]) -> Made | None:
-    """Return how calls are made by the caller's function, or None where there is none; it must make one of the example's sizes."""
+    """Return how calls are made by the caller's function, or None where there is none; it must make one of the example."""
     if not callable(function):
         return None
     _flat(function, feeder, dict(example), 0)

@@ -58,7 +58,9 @@ def _is_definite(tensor: torch.Tensor) -> bool:
 
 
 def _is_orthogonal(tensor: torch.Tensor) -> bool:
-    return _is_square(tensor) and bool(torch.allclose(tensor @ tensor.mT, torch.eye(tensor.shape[-1]).to(tensor), atol=CLOSE * 10))
+    return _is_square(tensor) and bool(
+        torch.allclose(tensor @ tensor.mT, torch.eye(tensor.shape[-1]).to(tensor), atol=CLOSE * 10)
+    )
 
 
 def _is_sorted(tensor: torch.Tensor) -> bool:

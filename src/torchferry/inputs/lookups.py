@@ -66,7 +66,9 @@ def _indices(func: Any, args: Sequence[Any]) -> list[tuple[int, torch.Tensor]]:
     if name in ("aten::index_select", "aten::gather", "aten::scatter", "aten::scatter_") and args[0].dim():
         return [(args[0].shape[args[1]], args[2])]
     if name == "aten::index":
-        whole = [(axis, i) for axis, i in enumerate(args[1]) if isinstance(i, torch.Tensor) and i.dtype in (torch.int64, torch.int32)]
+        whole = [
+            (axis, i) for axis, i in enumerate(args[1]) if isinstance(i, torch.Tensor) and i.dtype in (torch.int64, torch.int32)
+        ]
         return [(args[0].shape[axis], i) for axis, i in whole]
     return []
 

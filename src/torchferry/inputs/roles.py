@@ -34,7 +34,9 @@ class Part:
     draw: str = ""  # how other values are drawn where the model refuses free ones; see draws.py
     domain: tuple[float, float] | None = None  # the values that the caller says are all there are, both ends included
 
+
 Fill = Callable[[torch.Tensor, Part, torch.Generator], torch.Tensor]  # a plausible tensor -> the one to use
+
 
 def parts(
     names: Sequence[str],

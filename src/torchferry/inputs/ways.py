@@ -124,7 +124,7 @@ def _big(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.
 
 
 def _wide(low: int, high: int) -> Fill:
-    """Return a way that draws from all whole numbers between two, as far as the dtype goes; ValueError where it goes not so far."""
+    """Return a way that draws from all whole numbers between two; ValueError where the dtype does not go so far."""
 
     def fill(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
         if tensor.is_floating_point() or tensor.dtype == torch.bool or torch.iinfo(tensor.dtype).max < high:

@@ -72,7 +72,7 @@ class Watched:
 
 
 def watch(module: torch.nn.Module, args: Sequence[torch.Tensor], *, grad: bool = False) -> Watched:
-    """Return what eager decides by in one call; with `grad`, margins that know how they came of `args`. Raises what eager raises."""
+    """Return what eager decides by in one call, raise what it raises; with `grad`, margins know how they came of `args`."""
     watched = Watched()
     mode = _Watch(watched, args, grad)
     with eager.untouched_rng(), eager.plainly(), torch.set_grad_enabled(grad), mode:
@@ -222,7 +222,11 @@ def _indices(name: str, args: Any, kwargs: Any) -> Iterator[tuple[torch.Tensor, 
 
 def _subscript(table: torch.Tensor, subscript: Any) -> Iterator[tuple[torch.Tensor, int]]:
     parts = subscript if isinstance(subscript, tuple) else (subscript,)
-    used = sum(p.dim() if isinstance(p, torch.Tensor) and p.dtype == torch.bool else 1 for p in parts if p is not None and p is not Ellipsis)
+    used = sum(
+        p.dim() if isinstance(p, torch.Tensor) and p.dtype == torch.bool else 1
+        for p in parts
+        if p is not None and p is not Ellipsis
+    )
     axis = 0
     for part in parts:
         if part is None:

@@ -28,7 +28,22 @@ AGAINST = {
     "Min": range(8), "Max": range(8), "Mod": (1,), "Slice": (1, 2), "Range": (0, 1), "TopK": (1,), "OneHot": (1,),
 }  # fmt: skip
 THROUGH = ("Cast", "Identity", "Unsqueeze", "Squeeze", "Reshape", "Expand", "CastLike", "Neg")
-CALLS = ("clamp", "clip", "clamp_min", "clamp_max", "where", "minimum", "maximum", "eq", "ne", "lt", "le", "gt", "ge", "masked_fill")
+CALLS = (
+    "clamp",
+    "clip",
+    "clamp_min",
+    "clamp_max",
+    "where",
+    "minimum",
+    "maximum",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "masked_fill",
+)
 
 
 @dataclass(frozen=True, slots=True)

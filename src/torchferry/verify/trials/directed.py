@@ -26,7 +26,8 @@ SPECIAL = (
 )  # fmt: skip
 DECADES = (
     "powers 1000", "times 1e-06", "times 10", "times 1e+06", "times 0.1", "powers 1e+09", "times 0.01", "times 100",
-    "times 0.0001", "times 10000", "times 1e-09", "times 1e+09", "plus 1", "plus -1", "plus 10", "plus -10", "plus 1000", "plus -1000",
+    "times 0.0001", "times 10000", "times 1e-09", "times 1e+09", "plus 1", "plus -1", "plus 10", "plus -10", "plus 1000",
+    "plus -1000",
 )  # fmt: skip
 WIDE = ("beyond-32-bits", "powers 1e+06", "whole-dtype", "minus-ones")  # whole numbers
 MANY_ROWS = 4096  # of a table, in one trial

@@ -95,7 +95,8 @@ def _constants(node: ast.AST) -> list[int]:
 
 def _reckoned(test: ast.AST) -> list[int]:
     """Return sizes at which a test with several numbers may turn: `n * 0.5 > 60` at 120, `n ** 0.5 > 8` at 64."""
-    numbers = [float(n.value) for n in ast.walk(test) if isinstance(n, ast.Constant) and type(n.value) in (int, float)]
+    values = [n.value for n in ast.walk(test) if isinstance(n, ast.Constant)]
+    numbers = [float(v) for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
     numbers = [n for n in dict.fromkeys(numbers) if 1e-6 < abs(n) < 1e6][:4]
     found = [n for n in numbers if n != int(n)] + [n * n for n in numbers] + [math.sqrt(abs(n)) for n in numbers]
     for one, two in itertools.permutations(numbers, 2):
@@ -104,9 +105,13 @@ def _reckoned(test: ast.AST) -> list[int]:
     return [round(n) for n in found if 2 <= n <= TALLEST]
 
 
-@functools.lru_cache(256)
-def tree_of(cls: type) -> ast.AST:
+def tree_of(cls: Any) -> ast.AST:
     """Return the syntax tree of a class, with the line numbers of its file; an empty one where there is no source."""
+    return _parsed(cls)
+
+
+@functools.lru_cache(256)
+def _parsed(cls: Any) -> ast.AST:
     try:
         lines, start = inspect.getsourcelines(cls)
     except (OSError, TypeError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+
 import torch
 
 from torchferry import guards as conditions
@@ -113,9 +114,7 @@ def plans(
 
     `bounds` are numbers in a file from elsewhere that may say how far it goes.
     """
-    yield from each_once(
-        replace(made, sizes=together(made.sizes, links or {})) for made in _ordered(bound, guards, seed, bounds)
-    )
+    yield from each_once(replace(made, sizes=together(made.sizes, links or {})) for made in _ordered(bound, guards, seed, bounds))
 
 
 def each_once(made: Iterable[Plan]) -> Iterator[Plan]:

@@ -5,6 +5,7 @@ Whatever an `if` on a size is written with, a root, a share, a config, its lines
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from torchferry.records import Dim
@@ -33,7 +34,7 @@ def turns(tries: Tries, dim: Dim, base: Mapping[str, int], seed: int) -> Iterato
     ways = {size: way for size in rungs if (way := _way(tries, dim.name, size, seed)) is not None}
     known = list(ways)
     found = 0
-    for low, high in zip(known, known[1:], strict=False):
+    for low, high in itertools.pairwise(known):
         if ways[low] != ways[high] and found < MOST_TURNS:
             found += 1
             yield _between(tries, dim, low, high, ways, seed)
