@@ -86,6 +86,17 @@ def _spread(number: float) -> Draw:
     return draw
 
 
+def _up_to(number: float) -> Draw:
+    """Return draws from 0 to a number, both ends among them where there is room."""
+
+    def draw(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        share = torch.rand(tensor.numel(), generator=generator, dtype=torch.float64)
+        share[: min(2, share.numel())] = torch.tensor([1.0, 0.0], dtype=torch.float64)[: min(2, share.numel())]
+        return (number * share)[torch.randperm(share.numel(), generator=generator)].reshape(tensor.shape)
+
+    return draw
+
+
 def _times(factor: float) -> Fill:
     def fill(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
         return tensor * factor
@@ -100,8 +111,11 @@ def _plus(offset: float) -> Fill:
     return fill
 
 
-def _rows(number: float, start: float = 0.0) -> Fill:
-    """Return the rows of a table one after the other, evenly over all of it where there are too many, last one first."""
+def _rows(number: float, start: float = 0.0, offset: float = 0.0) -> Fill:
+    """Return the rows of a table one after the other, evenly over all of it where there are too many, last one first.
+
+    `start` says with which of them to begin, `offset` by which number the first row goes: months are counted from 1.
+    """
 
     def fill(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
         count, size, first = int(number), tensor.numel(), int(start)
@@ -109,20 +123,20 @@ def _rows(number: float, start: float = 0.0) -> Fill:
             raise ValueError(f"no table has {count} rows")
         places = torch.arange(size) + first
         if not first and size < count:  # the last, the first, and some between
-            places = (torch.arange(size) * count) // size + count - 1
+            places = count - 1 - (torch.arange(size) * (count - 1)) // max(size - 1, 1)
         order = torch.randperm(size, generator=generator)
-        return _whole((places % count)[order].reshape(tensor.shape), tensor)
+        return _whole((places % count + int(offset))[order].reshape(tensor.shape), tensor)
 
     return fill
 
 
-def _between_rows(number: float, start: float = 0.0) -> Fill:
+def _between_rows(number: float, start: float = 0.0, offset: float = 0.0) -> Fill:
     """Return the rows of a table as fractions, away from where cutting them off gives another row; of whole numbers none."""
 
     def fill(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
         if not tensor.is_floating_point():
             raise ValueError("whole numbers lie between no rows")
-        return _rows(number, start)(tensor, part, generator) + 0.4
+        return _rows(number, start, offset)(tensor, part, generator) + 0.4
 
     return fill
 
@@ -168,6 +182,7 @@ AMOUNTS: Mapping[str, tuple[frozenset[Role], Callable[..., Fill]]] = {
     "below": (NUMBERS, _around(_beyond(-1))),
     "above": (NUMBERS, _around(_beyond(1))),
     "spread": (NUMBERS, _around(_spread)),
+    "up-to": (NUMBERS, _around(_up_to)),
     "powers": (NUMBERS, _around(_powers)),
     "times": (FLOATS, _times),
     "plus": (FLOATS, _plus),

@@ -16,6 +16,7 @@ from torchferry.verify.trials.constants import Number, for_input, numbers
 from torchferry.verify.trials.landmarks import handles_nan, landmarks
 from torchferry.verify.trials.plans import Plan, example_sizes, in_turns
 from torchferry.verify.trials.reach import reached
+from torchferry.verify.trials.tables import tables
 from torchferry.verify.trials.tries import Tries
 from torchferry.verify.trials.turns import around, long_sizes, turns
 
@@ -29,11 +30,8 @@ DECADES = (
     "times 0.0001", "times 10000", "times 1e-09", "times 1e+09", "plus 1", "plus -1", "plus 10", "plus -10", "plus 1000",
     "plus -1000",
 )  # fmt: skip
-WIDE = ("beyond-32-bits", "powers 1e+06", "whole-dtype", "minus-ones")  # whole numbers
-MANY_ROWS = 4096  # of a table, in one trial
-CHUNKS = 4  # trials for the rows of one table
+WIDE = ("beyond-32-bits", "spread 100", "powers 1e+06", "whole-dtype", "spread 10000", "minus-ones")  # whole numbers
 NUMERIC = ("float", "ids", "int", "types", "positions", "lengths", "number")
-MOST_COLUMNS = 64  # of an input, looked at one by one
 FEW_COLUMNS = 12
 MOST_SIZES = 24  # trials of each dim for the marks of model and file
 
@@ -47,7 +45,7 @@ def directed(tries: Tries, guards: Sequence[Guard], seed: int, path: Path | None
     marks = [int(n.value) for n in found if n.value == int(n.value) and 2 <= n.value <= 4096]
     sources = (
         _nans(tries, seed, path),
-        _tables(tries, seed),
+        tables(tries, seed),
         _against_numbers(tries, found, seed),
         _sizes(tries, guards, marks, seed),
         (Plan({}, v, seed + 1) for v in SPECIAL if tries.takes(Plan({}, v, seed + 1), finite=False)),
@@ -74,85 +72,6 @@ def _nans(tries: Tries, seed: int, path: Path | None) -> Iterator[Plan]:
         for name in names if len(names) > 1 else ():
             if tries.takes(alone := replace(plan, only=name), finite=False):
                 yield alone
-
-
-def _tables(tries: Tries, seed: int) -> Iterator[Plan]:
-    """Yield, for each input that indexes something, calls that come by all of it, from its end too."""
-    for place, spec in enumerate(tries.bound.signature.inputs):
-        lengths = sorted({d.length for d in tries.decisions.values() if d.kind == "index" and place in d.inputs and d.length > 1})
-        for length in lengths[:3]:
-            count = _accepted_rows(tries, spec.name, length, seed)
-            if count is None:
-                yield from _column_of_rows(tries, place, length, seed)
-                continue
-            yield Plan({}, f"rows {count}", seed + 1, only=spec.name)
-            if tries.takes(between := Plan({}, f"between-rows {count}", seed + 1, only=spec.name)):
-                yield between
-            yield from _many_rows(tries, place, count, seed)
-            for ends in (count, length):
-                if tries.takes(plan := Plan({}, f"rows-from-end {ends}", seed + 1, only=spec.name)):
-                    yield plan
-                    break
-
-
-def _accepted_rows(tries: Tries, name: str, length: int, seed: int) -> int | None:
-    """Return how many rows, counted from 0, eager takes of a table: what is added to an index may leave fewer."""
-
-    def takes(count: int) -> bool:
-        return count > 0 and tries.takes(Plan({}, f"rows {count}", seed + 1, only=name))
-
-    if first := next((n for n in (length, length - 1, length - 2) if takes(n)), None):
-        return first
-    low, high = 0, length - 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if takes(middle) else (low, middle)
-    return low or None
-
-
-def _column_of_rows(tries: Tries, place: int, length: int, seed: int) -> Iterator[Plan]:
-    """Yield calls in which one column of an input comes by all rows of a table: the column that moves the index."""
-    example, name = tries.bound.args[place], tries.bound.signature.inputs[place].name
-    for column in range(example.shape[-1] if example.dim() > 1 and example.shape[-1] <= MOST_COLUMNS else 0):
-        plan = Plan({}, f"column-{column} rows {length}", seed + 1, only=name)
-        seen = tries.look(plan)
-        lasts = [d.last for d in seen.decisions.values() if d.kind == "index" and d.length == length] if seen is not None else []
-        if max(lasts, default=-1) == length - 1:
-            yield plan
-            if tries.takes(between := replace(plan, values=f"column-{column} between-rows {length}")):
-                yield between
-            yield from _many_rows(tries, place, length, seed, f"column-{column} ")
-
-
-def _many_rows(tries: Tries, place: int, count: int, seed: int, column: str = "") -> Iterator[Plan]:
-    """Yield calls large enough to come by every row, or by as many as their cost allows."""
-    bound, spec = tries.bound, tries.bound.signature.inputs[place]
-    fed = max(1, int(bound.args[place].numel()) // (bound.args[place].shape[-1] if column else 1))
-    rows = f"{column}rows {count}"
-    if fed >= count:
-        return
-    base = example_sizes(bound)
-    for dim in (d for d in bound.signature.dims if d.name in spec.shape and base.get(d.name)):
-        times = -(-min(count, MANY_ROWS) // fed)
-        while times > 1:
-            size = _step(dim, base[dim.name] * times)
-            if size is not None and tries.takes(Plan({dim.name: size}, rows, seed + 1, only=spec.name)):
-                break
-            times //= 2
-        if times > 1 and size is not None:
-            at_once = fed * size // base[dim.name]
-            yield Plan({dim.name: size}, rows, seed + 1, only=spec.name)
-            for start in range(at_once, min(count, at_once * CHUNKS), at_once):
-                yield Plan({dim.name: size}, f"{rows} {start}", seed + 1, only=spec.name)
-            return
-    for start in range(fed, min(count, fed * CHUNKS), fed):
-        yield Plan({}, f"{rows} {start}", seed + 1, only=spec.name)
-
-
-def _step(dim: Dim, size: int) -> int | None:
-    step = max(1, dim.multiple_of)
-    rounded = -(-size // step) * step
-    return rounded if dim.high is None else min(rounded, dim.high // step * step) or None
 
 
 def _against_numbers(tries: Tries, found: Sequence[Number], seed: int) -> Iterator[Plan]:
@@ -192,7 +111,7 @@ def _in_columns(tries: Tries, plan: Plan, columns: int) -> Iterator[Plan]:
 
 def _decades(tries: Tries, seed: int) -> Iterator[Plan]:
     """Yield numbers of all sizes: of fractions all at once, of whole ones input by input."""
-    names = _names(tries.bound, ("int", "ids", "number", "types"))
+    names = _names(tries.bound, ("int", "ids", "number", "types", "positions"))
     counted = {i for d in tries.decisions.values() if d.kind == "count" for i in d.inputs}
     places = [s.name for s in tries.bound.signature.inputs]
     whole = [Plan({}, v, seed + 1, only=n) for v in WIDE for n in names if places.index(n) not in counted]
