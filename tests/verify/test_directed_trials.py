@@ -1,4 +1,4 @@
-"""Trials directed at what a model decides by: each file is right for the example and around it, and wrong where one of them goes."""
+"""Trials directed at what a model decides by: each file is right for the example and around it, and wrong where one goes."""
 
 from __future__ import annotations
 

@@ -36,10 +36,15 @@ def agreement(trials: tuple[Trial, ...]) -> str:
 
 def _kinds(trials: list[Trial]) -> str:
     """Return the ways in which the inputs were filled, and how often, the commonest first."""
-    values = Counter(t.values for t in trials).most_common()
+    values = Counter(_kind(t.values) for t in trials).most_common()
     named = [f"{name} ({n})" if n > 1 else name for name, n in values[:MOST_KINDS]]
     more = len(values) - MOST_KINDS
     return ", ".join(named) + (f" and {plural(more, 'other kind')}" if more > 0 else "")
+
+
+def _kind(values: str) -> str:
+    """Return a way to fill inputs without its numbers and its column: `near` for `column-2 near 0.3`."""
+    return next((word for word in values.split() if not word.startswith("column-")), values)
 
 
 def worst(trials: tuple[Trial, ...]) -> str:

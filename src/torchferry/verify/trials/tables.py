@@ -1,4 +1,4 @@
-"""Trials that come by all of a table: every row of what an input indexes, from its end too, in one column where others are no codes.
+"""Trials that come by all of a table: every row of what an input indexes, from its end too, in one column if others hold no codes.
 
 Which inputs reach an index is seen in eager; how far they may go, through clamps and sums and casts, is found by trying it.
 """
@@ -125,7 +125,7 @@ def _all_of_them(tries: Tries, place: int, rows: Rows, seed: int) -> Iterator[Pl
 
 
 def _enlarged(tries: Tries, place: int, rows: Rows, fed: int, seed: int) -> tuple[dict[str, int], int]:
-    """Return sizes at which an input has room for many rows, as far as their cost allows, and how many; ({}, as before) if none."""
+    """Return sizes at which an input has room for many rows, as far as their cost allows, and how many fit."""
     bound, spec = tries.bound, tries.bound.signature.inputs[place]
     base = example_sizes(bound)
     for dim in (d for d in bound.signature.dims if d.name in spec.shape and base.get(d.name)):
