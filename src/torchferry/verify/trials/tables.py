@@ -1,4 +1,4 @@
-"""Trials that come by all of a table: every row of what an input indexes, from its end too, in one column if others hold no codes.
+"""Trials that come by all of a table: every row of what an input indexes, from its end too; one column if others hold no codes.
 
 Which inputs reach an index is seen in eager; how far they may go, through clamps and sums and casts, is found by trying it.
 """
