@@ -155,6 +155,8 @@ def _within(
 
 def _floats(example: torch.Tensor, shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     known = example.detach().to(torch.float64)
+    if (two := _hides(known)) is not None:
+        return two[torch.randint(0, 2, shape, generator=generator)]
     known = known[known.isfinite()]
     if not known.numel():
         return torch.randn(shape, generator=generator)
@@ -163,6 +165,14 @@ def _floats(example: torch.Tensor, shape: tuple[int, ...], generator: torch.Gene
         return low + (high - low) * torch.rand(shape, generator=generator, dtype=torch.float64)
     spread = known.std().item() if known.numel() > 1 else 0.0
     return mean + (spread or 1.0) * torch.randn(shape, generator=generator, dtype=torch.float64)
+
+
+def _hides(known: torch.Tensor) -> torch.Tensor | None:
+    """Return the two values of a mask that is added to scores: 0, and one so low that nothing is left; None for other numbers."""
+    if known.numel() < 4 or known.is_complex() or bool(known.isnan().any()):
+        return None
+    values = known.unique()
+    return values if values.numel() == 2 and float(values[0]) <= -1e4 and float(values[1]) == 0 else None
 
 
 def _number(example: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:

@@ -15,7 +15,8 @@ from torchferry.verify.trials.work import Work
 ESSENTIAL = 4  # trials that run whatever they cost
 USUAL = 16  # the same, for a model that is not large, unless the user said how long trials may take
 DIRECTED = 4  # times as many directed trials as ordinary ones, at most
-WORK = 4e10  # multiply-adds for the ordinary trials, and again for the directed ones: some seconds of one core for each
+WORK = 2e10  # multiply-adds for the ordinary trials, and again for the directed ones: some seconds of one core for each
+CHEAP = WORK / 200  # a call of which there can be many
 LARGE = 256 * 2**20  # bytes of weights above which a trial takes seconds
 SHARE = 8  # one trial may cost this part of all work
 
@@ -66,6 +67,11 @@ class Purse:
     def affords(self, sizes: Mapping[str, int]) -> bool:
         """Return whether a trial at some sizes leaves enough for others."""
         return self.work.of(sizes) <= max(WORK / SHARE, 2 * self.work.example)
+
+    @property
+    def cheap(self) -> bool:
+        """Whether calls of the example's sizes cost next to nothing."""
+        return self.work.example <= CHEAP
 
     def pay(self, sizes: Mapping[str, int], *, directed: bool, trial: bool = True) -> None:
         """Count a trial, or with `trial=False` a mere call of eager."""

@@ -40,7 +40,8 @@ def directed(tries: Tries, guards: Sequence[Guard], seed: int, path: Path | None
     """Yield the directed trials, in turns from each source, then those that a search finds."""
     tries.called(tries.bound.args)
     for plan in (Plan({}, "random", seed + 1), Plan({}, "random", seed + 2), Plan({}, "negative", seed + 1)):
-        tries.look(plan)
+        if tries.purse.cheap:  # what draws come by anyway need not be searched for
+            tries.look(plan)
     found = numbers(tries.decisions.values(), tries.bound.module, path)
     marks = [int(n.value) for n in found if n.value == int(n.value) and 2 <= n.value <= 4096]
     sources = (
