@@ -31,14 +31,14 @@ def _near(number: float) -> Fill:
     """Return values on, just beside and around a number; some stay as they were, so that the number also has a neighbour."""
 
     def fill(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
-        choice = torch.randint(0, 1 << 30, tensor.shape, generator=generator)
+        other, choice = (torch.randint(0, most, tensor.shape, generator=generator) for most in (4, 5 * len(CLOSE)))
         if tensor.is_floating_point():
             beside = number + torch.tensor(CLOSE, dtype=torch.float64) * (abs(number) or 1.0)
             around = number + torch.randn(tensor.shape, generator=generator, dtype=torch.float64) * (abs(number) or 1.0)
-            return torch.where(choice % 3 == 0, around, beside[choice % len(CLOSE)])
+            return torch.where(other == 0, around, beside[choice % len(CLOSE)])
         low = math.floor(number)
         steps = torch.tensor([low, low, low - 1, low + 1, low + (low != number)])
-        return _whole(torch.where(choice % 4 == 0, tensor.to(torch.int64), steps[choice % 5]), tensor)
+        return _whole(torch.where(other == 0, tensor.to(torch.int64), steps[choice % 5]), tensor)
 
     return fill
 
