@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
+import onnx
 import torch
 
 from torchferry import eager
@@ -132,12 +132,13 @@ def _trials(case: Case, bench: Bench, purse: Purse, *, finite: bool) -> Iterator
 
 def _plans(case: Case, bench: Bench, tries: Tries) -> Iterator[Plan]:
     """Yield the trials to come: ordinary ones, and in turns with them those directed at something in the model or the file."""
-    captured, path, seed = case.value("capture"), Path(bench.sides.file.path), case.job.budget.seed
+    captured, seed = case.value("capture"), case.job.budget.seed
+    graph = onnx.load(str(bench.sides.file.path), load_external_data=False).graph
     doubts = tuple(Guard(f"Eq({f.facts['says']}, {f.facts['fixed']})", f.location) for f in case.findings("output-size-fixed"))
     guards = (*doubts, *(captured.guards if captured else ()))
-    bounds = in_file(path) if case.job.onnx is not None else ()
+    bounds = in_file(graph) if case.job.onnx is not None else ()
     ordinary = plans(bench.sides.bound, guards, seed, bench.links, bounds)
-    return each_once(in_turns((ordinary, directed(tries, guards, seed, path))))
+    return each_once(in_turns((ordinary, directed(tries, guards, seed, graph))))
 
 
 def _ranges(judged: tuple[Judged, ...], sizes: dict[str, int]) -> dict[str, tuple[int, int | None]]:

@@ -9,7 +9,6 @@ import ast
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import onnx
@@ -54,14 +53,14 @@ class Number:
     inputs: frozenset[int] | None = None
 
 
-def numbers(decisions: Iterable[Decision], module: torch.nn.Module, path: Path | None) -> list[Number]:
+def numbers(decisions: Iterable[Decision], module: torch.nn.Module, graph: onnx.GraphProto) -> list[Number]:
     """Return the numbers, most telling first, each once for the same inputs."""
     found: dict[Number, None] = {}
     for decision in decisions:
         if decision.kind in ("compare", "clip", "buckets", "digits"):
             found |= dict.fromkeys(Number(n, decision.inputs) for n in decision.numbers)
     seen = {n.value for n in found}
-    for value in (*in_source(module), *(in_file(path) if path is not None else ())):
+    for value in (*in_source(module), *in_file(graph)):
         if value not in seen:
             found.setdefault(Number(value))
     return [n for n in found if math.isfinite(n.value) and abs(n.value) < LARGEST]
@@ -100,10 +99,9 @@ def _values(node: ast.AST, part: torch.nn.Module) -> Iterator[float]:
             yield -float(value) if id(inner) in negative else float(value)
 
 
-def in_file(path: Path) -> list[float]:
+def in_file(graph: onnx.GraphProto) -> list[float]:
     """Return the numbers that values are held against in a file, each once, in the file's order."""
-    model = onnx.load(str(path), load_external_data=False)
-    return list(dict.fromkeys(v for graph in graphs(model.graph) for v in _of_graph(graph)))
+    return list(dict.fromkeys(v for part in graphs(graph) for v in _of_graph(part)))
 
 
 def _of_graph(graph: onnx.GraphProto) -> Iterator[float]:

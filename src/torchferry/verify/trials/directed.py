@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+
+import onnx
 
 from torchferry.records import Bound, Dim, Guard
 from torchferry.verify.trials.constants import Number, for_input, numbers
@@ -33,19 +34,20 @@ DECADES = (
 WIDE = ("beyond-32-bits", "spread 100", "powers 1e+06", "whole-dtype", "spread 10000", "minus-ones")  # whole numbers
 NUMERIC = ("float", "ids", "int", "types", "positions", "lengths", "number")
 FEW_COLUMNS = 12
+SMALL = ("spread 10", "rows 6 2", "rows 6 3", "rows 6 5")  # also for numbers that something is counted by
 MOST_SIZES = 24  # trials of each dim for the marks of model and file
 
 
-def directed(tries: Tries, guards: Sequence[Guard], seed: int, path: Path | None) -> Iterator[Plan]:
+def directed(tries: Tries, guards: Sequence[Guard], seed: int, graph: onnx.GraphProto) -> Iterator[Plan]:
     """Yield the directed trials, in turns from each source, then those that a search finds."""
     tries.called(tries.bound.args)
     for plan in (Plan({}, "random", seed + 1), Plan({}, "random", seed + 2), Plan({}, "negative", seed + 1)):
         if tries.purse.cheap:  # what draws come by anyway need not be searched for
             tries.look(plan)
-    found = numbers(tries.decisions.values(), tries.bound.module, path)
+    found = numbers(tries.decisions.values(), tries.bound.module, graph)
     marks = [int(n.value) for n in found if n.value == int(n.value) and 2 <= n.value <= 4096]
     sources = (
-        _nans(tries, seed, path),
+        _nans(tries, seed, graph),
         tables(tries, seed),
         _against_numbers(tries, found, seed),
         _sizes(tries, guards, marks, seed),
@@ -60,10 +62,10 @@ def _names(bound: Bound, roles: Sequence[str] = NUMERIC) -> list[str]:
     return [s.name for s in bound.signature.inputs if bound.roles.get(s.name, "float") in roles]
 
 
-def _nans(tries: Tries, seed: int, path: Path | None) -> Iterator[Plan]:
+def _nans(tries: Tries, seed: int, graph: onnx.GraphProto) -> Iterator[Plan]:
     """Yield NaN and infinities early where the model deals with them."""
     kinds = {d.kind for d in tries.decisions.values()}
-    if "nan" not in kinds and not handles_nan(tries.bound.module, path):
+    if "nan" not in kinds and not handles_nan(tries.bound.module, graph):
         return
     names = _names(tries.bound, ("float",))
     for values in NANS:
@@ -115,7 +117,8 @@ def _decades(tries: Tries, seed: int) -> Iterator[Plan]:
     names = _names(tries.bound, ("int", "ids", "number", "types", "positions"))
     counted = {i for d in tries.decisions.values() if d.kind == "count" for i in d.inputs}
     places = [s.name for s in tries.bound.signature.inputs]
-    whole = [Plan({}, v, seed + 1, only=n) for v in WIDE for n in names if places.index(n) not in counted]
+    small = [Plan({}, v, seed + 1, only=n) for v in SMALL for n in names]
+    whole = small + [Plan({}, v, seed + 1, only=n) for v in WIDE for n in names if places.index(n) not in counted]
     fractions = [Plan({}, v, seed + 1) for v in DECADES] if _names(tries.bound, ("float",)) else []
     for plan in (p for pair in zip_all(whole, fractions) for p in pair):
         if tries.takes(plan):

@@ -13,7 +13,6 @@ import math
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import onnx
@@ -41,26 +40,21 @@ def landmarks(module: torch.nn.Module, guards: Sequence[Guard] = ()) -> list[int
     return list(found)[:MOST]
 
 
-def in_file(path: Path) -> list[int]:
+def in_file(graph: onnx.GraphProto) -> list[int]:
     """Return the integers that bound sizes in a file: read by slices, ranges and comparisons, each once, in the file's order."""
-    model = onnx.load(str(path), load_external_data=False)
-    stored = {t.name: t for t in model.graph.initializer}
-    stored |= {n.output[0]: a.t for n in model.graph.node if n.op_type == "Constant" for a in n.attribute if a.name == "value"}
-    read = [stored[i] for n in model.graph.node if n.op_type in BOUNDED for i in n.input if i in stored]
+    stored = {t.name: t for t in graph.initializer}
+    stored |= {n.output[0]: a.t for n in graph.node if n.op_type == "Constant" for a in n.attribute if a.name == "value"}
+    read = [stored[i] for n in graph.node if n.op_type in BOUNDED for i in n.input if i in stored]
     small = [t for t in read if t.data_type in (t.INT32, t.INT64) and len(t.dims) < 2 and sum(t.dims) <= 8]
     found = dict.fromkeys(int(v) for t in small for v in onnx.numpy_helper.to_array(t).reshape(-1))
     return [v for v in found if 2 <= v <= LONGEST][:MOST_OF_A_FILE]
 
 
-def handles_nan(module: torch.nn.Module, path: Path | None) -> bool:
+def handles_nan(module: torch.nn.Module, graph: onnx.GraphProto) -> bool:
     """Return whether NaN or infinity is looked for, in the user's source or in the file."""
     sources = (tree_of(cls) for cls in dict.fromkeys(type(m) for m in module.modules()) if written_by_users(cls))
     names = (n.attr if isinstance(n, ast.Attribute) else n.id for t in sources for n in ast.walk(t) if isinstance(n, _NAMES))
-    if any(re.search(r"nan|isinf|isfinite", name) for name in names):
-        return True
-    if path is None:
-        return False
-    return any(n.op_type in ("IsNaN", "IsInf") for n in onnx.load(str(path), load_external_data=False).graph.node)
+    return any(re.search(r"nan|isinf|isfinite", n) for n in names) or any(n.op_type in ("IsNaN", "IsInf") for n in graph.node)
 
 
 def _in_guards(guards: Sequence[Guard]) -> Iterator[int]:
