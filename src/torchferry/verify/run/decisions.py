@@ -42,7 +42,8 @@ _KINDS: dict[Kind, tuple[str, ...]] = {
 _KIND_OF: dict[str, Kind] = {name: kind for kind, names in _KINDS.items() for name in names}
 _TORCH = f"{Path(torch.__file__).parent}/"
 _OURS = str(Path(eager.__file__).parent)
-_FEW = 16  # numbers of a constant that are looked at
+_FEW = 16  # numbers that are kept of one place
+_ENDS, _EDGES = 3, 8  # numbers of a constant that are looked at; the same, where it is edges of buckets
 _LOOKED_AT = 2**18  # of what is compared
 _CHOICES = 64  # among which a pick is told apart
 
@@ -135,7 +136,8 @@ class _Watch(TorchFunctionMode):
         for place, other in enumerate(g for g in given if g is not values[0]):
             if other is None or isinstance(other, bool | str):
                 continue
-            numbers = _numbers(other) if not (isinstance(other, torch.Tensor) and self.owners.get(other)) else ()
+            free = isinstance(other, torch.Tensor) and self.owners.get(other)
+            numbers = () if free else _numbers(other, _EDGES if kind == "buckets" else _ENDS)
             inputs = self._of([values[0], other], {})
             whole = not values[0].is_floating_point()
             decision = Decision("compare" if kind == "pick" else kind, (*at, place), inputs, whole, numbers)
@@ -188,15 +190,14 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
             yield from _tensors(item)
 
 
-def _numbers(other: Any) -> tuple[float, ...]:
+def _numbers(other: Any, most: int) -> tuple[float, ...]:
     """Return the finite numbers of a constant: all of a few, both ends and some between of more."""
     if isinstance(other, int | float):
         return (float(other),) if abs(other) < 1e30 else ()
     if not isinstance(other, torch.Tensor) or not other.numel() or other.is_complex() or other.dtype == torch.bool:
         return ()
     flat = other.detach().reshape(-1).to(torch.float64)
-    step = max(1, -(-flat.numel() // _FEW))
-    picked = torch.cat([flat[::step], flat[-1:]])
+    picked = flat if flat.numel() <= most else flat[torch.linspace(0, flat.numel() - 1, most).round().long()]
     return tuple(dict.fromkeys(float(v) for v in picked if abs(float(v)) < 1e30))
 
 

@@ -13,6 +13,7 @@ import torch
 
 from torchferry import eager
 from torchferry.verify.run.decisions import Decision, Key, watch
+from torchferry.verify.trials.budget import WORK
 from torchferry.verify.trials.plans import Plan
 from torchferry.verify.trials.tries import Tries, all_finite
 
@@ -33,11 +34,11 @@ class Target:
 def reached(tries: Tries, seed: int) -> Iterator[Plan]:
     """Yield calls that take a side which no call has taken so far, one for each side that could be reached."""
     floats = [a.is_floating_point() for a in tries.bound.args]
-    if not any(floats):
-        return
-    for target in _targets(tries):
-        if target.side in tries.decisions[target.key].sides or tries.purse.empty(directed=True):
+    left = SHARE * WORK / (DEAR * STEPS * tries.purse.work.example)  # searches, each of which may take all its steps
+    for target in _targets(tries) if any(floats) else ():
+        if target.side in tries.decisions[target.key].sides or tries.purse.empty(directed=True) or left < 1:
             continue
+        left -= 2  # from two starts
         for start in (Plan({}, "random", seed + 1), Plan({}, "example", seed, given=tries.bound.args)):
             found = _climb(tries, target, start.args(tries.bound))
             if found is not None:
@@ -63,7 +64,6 @@ def _climb(tries: Tries, target: Target, start: tuple[torch.Tensor, ...]) -> tup
     """Return inputs that take a side, or None where following the gradient does not lead there."""
     at = tuple(a.detach().clone() for a in start)
     for _ in range(STEPS):
-        tries.purse.pay({}, directed=True, trial=False)
         tries.purse.pay({}, directed=True, trial=False)
         leaves = tuple(a.requires_grad_() if a.is_floating_point() else a for a in at)
         try:
