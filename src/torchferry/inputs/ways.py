@@ -172,6 +172,7 @@ VALUES: Mapping[str, Way] = {
     "some-zeros": (FLOATS, _some(0.0)),
     "ties": (FLOATS, _ties),
     "grid": (FLOATS, _grid),
+    "halves": (FLOATS, lambda t, p, g: torch.randint(-6, 6, t.shape, generator=g) + 0.5),
     "negative-zeros": (FLOATS, lambda t, p, g: torch.full_like(t, -0.0)),
     "huge": (FLOATS, _times(1e30)),
     "denormal": (FLOATS, _times(1e-40)),

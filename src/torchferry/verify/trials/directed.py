@@ -24,7 +24,8 @@ from torchferry.verify.trials.turns import around, long_sizes, turns
 NANS = ("nan", "some-nan", "nan-row", "inf", "some-inf", "some-negative-inf")
 SPECIAL = (
     "some-empty", "ragged-positions", "segments", "reset-positions", "all-empty", "gapped-positions", "weights",
-    "repeated-positions", "nothing-valid", "unsorted-lengths", "falling-positions", "some-zeros", "far-positions", "minus-ones",
+    "repeated-positions", "nothing-valid", "unsorted-lengths", "falling-positions", "some-zeros", "halves",
+    "far-positions", "minus-ones",
 )  # fmt: skip
 DECADES = (
     "powers 1000", "times 1e-06", "times 10", "times 1e+06", "times 0.1", "powers 1e+09", "times 0.01", "times 100",

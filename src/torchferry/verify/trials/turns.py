@@ -66,8 +66,13 @@ def long_sizes(tries: Tries, dim: Dim, base: Mapping[str, int]) -> list[int]:
 
 
 def around(dim: Dim, marks: Sequence[int], example: int) -> Iterator[int]:
-    """Yield sizes below, at and above each mark and its double, within what the file promises."""
+    """Yield sizes below, at and above each mark and its double, within what the file promises.
+
+    Where a size moves in steps, a mark may also be about how many steps there are.
+    """
+    step = max(1, dim.multiple_of)
     for mark in marks:
-        for size in (mark, mark + 1, mark - 1, 2 * mark, 2 * mark + 1):
+        steps = (mark * step, (mark + 1) * step) if step > 1 else ()
+        for size in (mark, mark + 1, mark - 1, 2 * mark, 2 * mark + 1, *steps):
             if (fit := within(dim, size)) is not None and fit != example and 1 <= fit <= 2 * LONGEST:
                 yield fit
