@@ -98,7 +98,7 @@ def test_words_of_the_options_reach_the_file(here: Path, inside: Callable[..., i
     assert inside("export", "models.py:fine", "-o", "m.onnx", *words.split()) == 0, capsys.readouterr()
     report = json.loads(capsys.readouterr().out)
     assert report["opset"] == 17
-    assert len(report["runs"]) <= 9
+    assert 9 <= len(report["runs"]) <= 9 * 5  # directed ones come on top
     (moving,) = report["moving"]
     assert (moving["name"], moving["low"], moving["high"]) == ("rows", 1, 9)
     (taken,) = onnxruntime.InferenceSession("m.onnx").get_inputs()
