@@ -99,7 +99,8 @@ def _on_both_sides(tries: Tries, values: Sequence[float], only: str, columns: in
         for value in values:
             if way == "spread" and abs(value) < 2:
                 continue
-            plan = Plan({}, f"{way} {value:.9g}", seed + 1, only=only)
+            shown = f"{int(value)}" if value == int(value) else f"{value:.9g}"  # nine digits tell a float32
+            plan = Plan({}, f"{way} {shown}", seed + 1, only=only)
             if tries.takes(plan):
                 yield plan
             elif way != "at":
@@ -114,22 +115,16 @@ def _in_columns(tries: Tries, plan: Plan, columns: int) -> Iterator[Plan]:
 
 
 def _decades(tries: Tries, seed: int) -> Iterator[Plan]:
-    """Yield numbers of all sizes: of fractions all at once, of whole ones input by input."""
+    """Yield numbers of all sizes: of fractions all at once and some input by input, of whole ones input by input."""
     names = _names(tries.bound, ("int", "ids", "number", "types", "positions"))
     counted = {i for d in tries.decisions.values() if d.kind == "count" for i in d.inputs}
     places = [s.name for s in tries.bound.signature.inputs]
     small = [Plan({}, v, seed + 1, only=n) for v in SMALL for n in names]
     whole = small + [Plan({}, v, seed + 1, only=n) for v in WIDE for n in names if places.index(n) not in counted]
-    fractions = [Plan({}, v, seed + 1) for v in DECADES] if _names(tries.bound, ("float",)) else []
-    for plan in (p for pair in zip_all(whole, fractions) for p in pair):
-        if tries.takes(plan):
-            yield plan
-
-
-def zip_all(one: Sequence[Plan], two: Sequence[Plan]) -> Iterator[Sequence[Plan]]:
-    """Yield from two lists in turns."""
-    for n in range(max(len(one), len(two))):
-        yield [*one[n : n + 1], *two[n : n + 1]]
+    floats = _names(tries.bound, ("float",))
+    fractions = [Plan({}, v, seed + 1) for v in DECADES] if floats else []
+    alone = [Plan({}, v, seed + 1, only=n) for v in DECADES[:4] for n in floats] if len(floats) > 1 else []
+    yield from (plan for plan in in_turns(map(iter, (whole, fractions, alone))) if tries.takes(plan))
 
 
 def _sizes(tries: Tries, guards: Sequence[Guard], numbers: Sequence[int], seed: int) -> Iterator[Plan]:
