@@ -169,6 +169,7 @@ def check(
     """Say whether an `.onnx` file from anywhere loads and runs, and if not, why; mend what can be mended.
 
     feeds: one {input name: array} or several, to be run. Without them plausible ones are made from the file's inputs.
+    repair: "safe" makes what is shown to be right by running the file; "unsafe" also makes guesses, which are never `ok`.
     output: where to put the mended file; the file itself is never touched. `result.path` is the one to use.
     Never raises for what is wrong with the file.
     """
@@ -179,7 +180,8 @@ def check(
         history = pipeline.heal(prepared, _allowed(repair))
         checked = history.best.value("check")
         use = Path(path) if checked is not None else None
-        if destination is not None and history.best.ok and checked.path is not None and checked.path != Path(path):
+        usable = history.best.ok or history.best.guessed  # a guess that was asked for is handed over, and is not ok
+        if destination is not None and usable and checked.path is not None and checked.path != Path(path):
             move_into_place(checked.path, destination)
             use = destination
     size = size_on_disk(use) if use is not None and use.is_file() else 0

@@ -20,6 +20,7 @@ STAGES: tuple[Stage, ...] = ("inputs", "capture", "translate", "check", "verify"
 Severity = Literal["error", "warning", "note"]
 Safety = Literal["safe", "unsafe", "manual"]
 SAFETY_ORDER: tuple[Safety, ...] = ("safe", "unsafe", "manual")
+GUESSED = "CHK041"  # the diagnosis of a file that was mended by a guess
 Facts = Mapping[str, Any]  # JSON-able values only: text, numbers, booleans, None, lists and dicts of these
 
 
@@ -444,6 +445,11 @@ class Case:
     def errors(self) -> tuple[Diagnosis, ...]:
         """The diagnoses that stand between the user and a file."""
         return tuple(d for d in self.diagnoses if d.severity == "error")
+
+    @property
+    def guessed(self) -> bool:
+        """Whether all that is wrong with a file is that it was mended by a guess."""
+        return bool(self.errors) and all(d.code == GUESSED for d in self.errors)
 
     @property
     def ok(self) -> bool:
