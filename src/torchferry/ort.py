@@ -268,7 +268,7 @@ def serve(handle: int, memory_limit: int | None) -> None:
 
 
 def _evaluated(path: str, feeds: Mapping[str, Any]) -> list[Any]:
-    """Return what onnx's reference evaluator, written in numpy from the standard, gives for a model; no runtime has a hand in it."""
+    """Return what onnx's reference evaluator, written in numpy from the standard, gives for a model that no runtime need know."""
     from onnx.reference import ReferenceEvaluator
 
     with np.errstate(all="ignore"):

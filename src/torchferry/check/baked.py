@@ -8,6 +8,7 @@ or else marked as a guess, and carried out by the passes.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +27,7 @@ from torchferry.records import Fault
 
 MOST_TRIES = 400
 MOST_OTHERS = 40  # tries for other readings beside one that is shown
-LONGEST = 40.0  # seconds of trying: a repair should not take longer than exporting again
+LONGEST = 120.0  # seconds of trying, for large files; what is found by then and not shown is a guess, on a busy machine too
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +125,11 @@ def _rewritten(model: onnx.ModelProto, option: dict[str, Any]) -> onnx.ModelProt
 def _judged(search: Search, reading: Reading) -> Plan | None:
     """Return the plan of a reading that is shown to be right; the first that is not is kept as a guess."""
     axes = _with_outputs(reading.model, search.axes, search.before[0][1], reading.given)
-    mended = moved.Mended(
-        search.tracer, reading.model, search.example, search.feed, reading.rewrites, search.axes,
-        lambda single: _likelier_mix(search) if single else _other_reading(search, reading) or _number_of_example(search, reading),
-    )  # fmt: skip
+
+    def doubt(single: bool) -> str:
+        return _likelier_mix(search) if single else _other_reading(search, reading) or _number_of_example(search, reading)
+
+    mended = moved.Mended(search.tracer, reading.model, search.example, search.feed, reading.rewrites, search.axes, doubt)
     why = moved.why_not(mended, _moved_inputs(search.example, search.feed))
     search.readings.append(reading)
     found = Plan(axes, reading.rewrites, dict(search.example), why)
@@ -152,6 +154,17 @@ def _likelier_mix(search: Search) -> str:
 
 def _other_reading(search: Search, reading: Reading) -> str:
     """Return which constant can be read in another way too, with other results: then nothing shows which one is meant."""
+    for chosen, other in _others(search, reading):
+        if not _all_close(other.given, reading.given):
+            return f"the constant of `{chosen}` can be read in another way, which gives something else"
+    old_split = any(n.op_type == "Split" and "split" in graph.attributes(n) for n in search.tracer.model.graph.node)
+    if old_split and any(r["do"] == "equal-parts" for r in reading.rewrites):
+        return "the parts of a Split may be meant to keep their sizes"
+    return "" if not search.over else "there was no time to try other readings of the constants"
+
+
+def _others(search: Search, reading: Reading) -> Iterator[tuple[str, Reading]]:
+    """Yield the complete readings that differ first in one constant, and the node whose it is."""
     search.left = min(search.left, MOST_OTHERS)
     for index, chosen in enumerate(reading.rewrites):
         model, done = search.freed, reading.rewrites[:index]
@@ -160,9 +173,8 @@ def _other_reading(search: Search, reading: Reading) -> str:
         _, options = _tried(search, model, done)
         for option in (o for o in options if o != chosen):
             other = _first_complete(search, _rewritten(model, option), [*done, option])
-            if other is not None and not _all_close(other.given, reading.given):
-                return f"the constant of `{chosen['node']}` can be read in another way, which gives something else"
-    return "" if not search.over else "there was no time to try other readings of the constants"
+            if other is not None:
+                yield chosen["node"], other
 
 
 def _first_complete(search: Search, model: onnx.ModelProto, done: list[dict[str, Any]]) -> Reading | None:

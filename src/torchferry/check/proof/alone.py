@@ -18,13 +18,11 @@ WORDS = {dtypes.of_text(f"tensor({word})"): word for word in dtypes.ENUM}
 
 def given(mending: Mending, node: onnx.NodeProto, known: Mapping[str, Any], opset: int | None = None) -> list[Any] | None:
     """Return what a node makes of the values that it reads; None where neither the runtime nor the evaluator can tell."""
-    arrays = {name: known.get(name) for name in node.input if name}
-    if any(not isinstance(a, np.ndarray) for a in arrays.values()) or list(graph.subgraphs(node)):
+    arrays = {name: a for name in node.input if isinstance(a := known.get(name), np.ndarray)}
+    words = {name: word for name, a in arrays.items() if (word := WORDS.get(a.dtype)) is not None}
+    if any(name and name not in words for name in node.input) or list(graph.subgraphs(node)):
         return None
-    words = {name: WORDS.get(a.dtype) for name, a in arrays.items() if isinstance(a, np.ndarray)}
-    if None in words.values():
-        return None
-    made = alone(node, {n: w for n, w in words.items() if w}, mending.model, opset)
+    made = alone(node, words, mending.model, opset)
     feed = {inner: arrays[name] for inner, name in zip(made.graph.node[0].input, node.input, strict=True) if name}
     path = mending.scratch / "alone.onnx"
     path.write_bytes(made.SerializeToString())

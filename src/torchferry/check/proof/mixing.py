@@ -74,7 +74,8 @@ def window_takes_all(model: onnx.ModelProto, old: dict[str, Any], new: dict[str,
     for node in model.graph.node:
         a, b = (v.get(node.input[0]) if node.input else None for v in (old, new))
         kernel = graph.attributes(node).get("kernel_shape", ()) if "Pool" in node.op_type else ()
-        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.ndim == b.ndim == len(kernel) + 2:
-            if any(size == was != now for size, was, now in zip(kernel, a.shape[2:], b.shape[2:], strict=True)):
-                return graph.label(node)
+        if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray) or not a.ndim == b.ndim == len(kernel) + 2:
+            continue
+        if any(size == was != now for size, was, now in zip(kernel, a.shape[2:], b.shape[2:], strict=True)):
+            return graph.label(node)
     return None

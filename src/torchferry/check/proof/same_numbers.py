@@ -66,7 +66,7 @@ def _readings_differ(mending: Mending, node: onnx.NodeProto, operands: Mapping[s
 
 
 def as_type(value: np.ndarray, word: str) -> np.ndarray | None:
-    """Return the same numbers in another type; None where they are not: a fraction lost, or a float that becomes 0 or infinite."""
+    """Return the same numbers in another type; None where they are not: a fraction lost, a float that becomes 0 or infinite."""
     to = dtypes.of_text(f"tensor({word})")
     with np.errstate(all="ignore"):
         made = value.astype(to)
@@ -113,7 +113,7 @@ def _exactly(value: np.ndarray, word: str) -> bool:
 
 
 def _lossy_inside(mending: Mending) -> bool:
-    """Whether a cast was put into a subgraph that does not hold all that goes into it: floats to whole numbers, or to fewer bits."""
+    """Whether a cast that was put into a subgraph may lose something: floats as whole numbers, or in fewer bits."""
     there, types = graph.value_names(mending.raw), infer(mending.model).of
     for place in graph.places(mending.model):
         node = place.node

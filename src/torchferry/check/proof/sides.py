@@ -57,7 +57,7 @@ class Sides:
 
 def draw(right: Run, mended: Run, size: Size, feed: Feed, seeds: int = 3) -> tuple[Drawn, ...]:
     """Return feeds on which both files run: the user's values, and values drawn anew where the file takes them."""
-    found = []
+    found: list[Drawn] = []
     for seed in range(seeds):
         large = values.drawn(feed, seed) if seed else dict(feed)
         small = values.resized(large, size.axes, size.was)
