@@ -118,7 +118,7 @@ def _facts(view: View, width: int) -> Iterator[Line]:
     yield from _row("trials", [view.trials], width)
     yield from _row("worst", [view.worst], width)
     yield from _row("allowed", [view.allowed], width)
-    label = "repairs" if view.ok or view.kind != "check" else "would mend"
+    label = "repairs" if view.ok or view.kind != "check" or view.mended else "would mend"  # written, if only as a guess
     mends = [f"{m.code}  {m.title}" + (f" ({m.safety}: {m.changes})" if m.changes else "") for m in view.repairs]
     yield from _row(label, mends, width)
     noted = [f"{p.code}  {p.message}" for p in view.problems if p.severity == "note"]
