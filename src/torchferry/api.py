@@ -135,8 +135,18 @@ def verify(
 ) -> Result:
     """Compare an `.onnx` file, from any exporter, with the eager model, over the sizes that the file declares.
 
+    path: the file; or the directory that `export` made for a task, whose graphs, and the texts that they write, are compared as
+    the export compared them. For a graph with a cache no example is needed; one that is given must hold too.
     Returns a Result whose `ok` says whether they agree; with check=True raises VerifyError where they do not.
     """
+    if _of_a_task(model, Path(path)):
+        from torchferry.tasks import verify_directory
+
+        made: Result = verify_directory(
+            model, path, args, kwargs=kwargs, examples=_calls(examples), check=check,
+            ranges=ranges, target=target, budget=budget, progress=progress,
+        )  # fmt: skip
+        return made
     job = Job(
         model=model,
         args=args,
@@ -303,8 +313,19 @@ def _feeds(feeds: Any) -> tuple[Mapping[str, Any], ...]:
     return given
 
 
+def _of_a_task(model: Any, path: Path) -> bool:
+    """Whether what is to be verified is what a task's export writes, which only a model that generates has."""
+    if not callable(getattr(model, "generate", None)) or not path.exists():
+        return False
+    from torchferry.tasks import generates
+
+    return generates(model, path)
+
+
 def _existing(path: str | Path) -> Path:
     found = Path(path)
+    if found.is_dir():
+        raise UsageError(f"`{path}` is a directory; name the file in it to be compared with the model")
     if not found.is_file():
         raise UsageError(f"there is no file `{path}`")
     return found

@@ -10,7 +10,7 @@ A fault in the user's model is a value in here (`Fault`, `Finding`), never an ex
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -332,6 +332,24 @@ class Trial:
     max_abs: float = 0.0
     seconds: float = 0.0
     note: str = ""
+
+
+# The outcomes that say something of the sizes at which a trial was made: of an output that is random, its shape and dtype.
+EVIDENCE: tuple[Outcome, ...] = ("agree", "random")
+
+
+def sizes_shown(trials: Iterable[Trial]) -> dict[str, tuple[int, ...]]:
+    """Return, for each dim, the sizes at which the file was seen to agree: what reports, results and certificates go by."""
+    found: dict[str, set[int]] = {}
+    for trial in trials:
+        for name, size in trial.sizes.items() if trial.outcome in EVIDENCE else ():
+            found.setdefault(name, set()).add(size)
+    return {name: tuple(sorted(sizes)) for name, sizes in found.items()}
+
+
+def ranges_shown(trials: Iterable[Trial]) -> dict[str, tuple[int, int | None]]:
+    """Return, for each dim, the smallest and the largest size at which the file was seen to agree."""
+    return {name: (sizes[0], sizes[-1]) for name, sizes in sizes_shown(trials).items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,10 +142,12 @@ Examples:
 def verify(
     context: typer.Context,
     model: Annotated[str | None, typer.Argument(metavar="MODEL", help="the model, named as for `export`")] = None,
-    file: Annotated[Path | None, typer.Argument(metavar="FILE.onnx", help="the file, from any exporter")] = None,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE.onnx", help="the file, from any exporter; or a directory that `export` made")
+    ] = None,
     *,
     certificate: Annotated[
-        Path | None, typer.Option(metavar="FILE.onnx", help="show what was verified when the file was made; runs nothing")
+        Path | None, typer.Option(metavar="FILE.onnx", help="show what was verified when a file, or a directory, was made")
     ] = None,
     inputs: Input = None,
     ranges: Range = None,
@@ -159,7 +161,7 @@ def verify(
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare an ONNX file from any exporter with its model."""
+    """Compare an ONNX file from any exporter, or a directory that generates, with its model."""
     if certificate is not None:
         from torchferry.cli.certificate import show
 

@@ -103,7 +103,7 @@ def _sensible(ask: Ask) -> None:
         check_writable(path)
     if ask.into_directory and ask.file.is_file():
         raise UsageError(f"`{ask.file}` is a file; a model that generates is written into a directory, as in -o {ask.file.stem}/")
-    if (ask.kind == "verify" and not ask.file.is_file()) or (ask.kind == "check" and not ask.file.exists()):
+    if ask.kind in ("verify", "check") and not ask.file.exists():
         raise UsageError(f"there is no file `{ask.file}`")
     if ask.output is not None and ask.output.resolve() == ask.file.resolve():
         raise UsageError(f"the file that is checked is never overwritten; name another one with -o than `{ask.output}`")

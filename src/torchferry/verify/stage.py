@@ -11,7 +11,7 @@ import torch
 
 from torchferry import eager
 from torchferry.progress import Event, tell
-from torchferry.records import Bound, Case, Fault, Finding, Guard, Step, Translated, Verified
+from torchferry.records import Bound, Case, Fault, Finding, Guard, Step, Translated, Verified, ranges_shown
 from torchferry.verify.explain.by_size import by_size
 from torchferry.verify.explain.findings import findings
 from torchferry.verify.explain.optimiser_fault import blame_opening
@@ -61,7 +61,8 @@ def _verified(case: Case, sides: Sides) -> Step:
         return Step("verify", fault=laid)
     bench, habits, tape = laid
     judged = tuple(_trials(case, bench))
-    verified = Verified(tuple(j.trial for j in judged), bench.allowed, _ranges(judged, bench.sizes))
+    trials = tuple(j.trial for j in judged)
+    verified = Verified(trials, bench.allowed, ranges_shown(trials))
     told = (*findings(case, bench, judged, habits, tape), *by_size(case, bench, judged))
     return Step("verify", verified, findings=told if verified.shown or verified.failed else (*told, _nothing_shown(verified)))
 
@@ -125,9 +126,3 @@ def _trials(case: Case, bench: Bench) -> Iterator[Judged]:
         failures += found.trial.outcome in ("differ", "file-refused")
         if purse.large and failures >= ENOUGH:  # each costs seconds, and the point is made
             return
-
-
-def _ranges(judged: tuple[Judged, ...], sizes: dict[str, int]) -> dict[str, tuple[int, int | None]]:
-    """Return, for each dim, the smallest and largest size at which the file was seen to agree."""
-    good = [j.trial.sizes for j in judged if j.trial.outcome not in ("differ", "file-refused", "eager-refused")]
-    return {n: (min(g[n] for g in good), max(g[n] for g in good)) for n in sizes if good}
