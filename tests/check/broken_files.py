@@ -290,7 +290,7 @@ def data_file_in_a_folder_below() -> Broken:
         path.with_name("weights").mkdir()
         path.with_name("model.onnx.data").rename(path.with_name("weights") / "model.onnx.data")
 
-    return Broken(build, FED, times_w)
+    return Broken(build, FED, times_w, guess=True)
 
 
 @broken

@@ -121,6 +121,26 @@ def images_of_free_sizes_with_their_channels_last() -> Lookalike:
 
 
 @lookalike
+def grey_images_with_their_channel_last() -> Lookalike:
+    made = model([node("GlobalAveragePool", ["x"], ["y"])], [floats("x", "N", 1, "h", "w")], [floats("y", "N", 1, 1, 1)])
+    return Lookalike(saved(made), [{"x": weights(2, 8, 8, 1)}], "refused")
+
+
+@lookalike
+def a_picture_in_colour_where_a_grey_one_is_taken() -> Lookalike:
+    """Each channel alone gives what it gives among others; that does not make channels a batch."""
+    made = model([node("GlobalAveragePool", ["x"], ["y"])], [floats("x", 1, 1, 8, 8)], [floats("y", 1, 1, 1, 1)])
+    return Lookalike(saved(made), [{"x": weights(1, 3, 8, 8)}])
+
+
+@lookalike
+def a_share_of_the_length() -> Lookalike:
+    """Place by place it is the same at every length; x / x.shape[1] is not."""
+    made = model([node("Div", ["x", "k"], ["y"])], [floats("x", 1, 5)], [floats("y", 1, 5)], [("k", np.array(5, F32))])
+    return Lookalike(saved(made), [{"x": weights(1, 7)}])
+
+
+@lookalike
 def rows_that_see_each_other() -> Lookalike:
     nodes = [node("ReduceMean", ["x", "a"], ["m"]), node("Sub", ["x", "m"], ["h"]), node("Reshape", ["h", "t"], ["y"])]
     stored = [("a", np.array([0])), ("t", np.array([2, 4]))]
@@ -215,6 +235,16 @@ def a_file_whose_name_differs_in_case() -> Lookalike:
 
 
 @lookalike
+def a_file_of_the_name_in_another_folder() -> Lookalike:
+    def build(path: Path) -> None:
+        with_data_file(path, "/builds/out/model.onnx.data")
+        path.with_name("old").mkdir()
+        path.with_name("model.onnx.data").rename(path.with_name("old") / "model.onnx.data")
+
+    return Lookalike(build, [{"x": weights(3, 4)}])
+
+
+@lookalike
 def a_longer_file_of_the_name() -> Lookalike:
     return beside("model.onnx.data", 9, "/builds/out/model.onnx.data")
 
@@ -263,6 +293,14 @@ def whole_numbers_divided_by_a_float() -> Lookalike:
     """In int64 7 / 2 is 3, in float 3.5: the types of the operands say nothing on which is meant."""
     nodes = [node("Div", ["x", "k"], ["h"]), node("Cast", ["h"], ["y"], to=T.FLOAT)]
     made = model(nodes, [wholes("x", "N")], [floats("y", "N")], [("k", np.array(2.0, F32))])
+    return Lookalike(saved(made), [{"x": np.array([7, 8, 9])}])
+
+
+@lookalike
+def whole_numbers_that_are_divided_further_on() -> Lookalike:
+    """Doubled, 7 is 14 in either type; a third of it is 4 in int64."""
+    nodes = [node("Mul", ["x", "k"], ["h"]), node("Div", ["h", "three"], ["y"])]
+    made = model(nodes, [wholes("x", "N")], [wholes("y", "N")], [("k", np.array(2.0, F32)), ("three", np.array(3))])
     return Lookalike(saved(made), [{"x": np.array([7, 8, 9])}])
 
 

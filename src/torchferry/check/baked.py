@@ -126,10 +126,9 @@ def _judged(search: Search, reading: Reading) -> Plan | None:
     """Return the plan of a reading that is shown to be right; the first that is not is kept as a guess."""
     axes = _with_outputs(reading.model, search.axes, search.before[0][1], reading.given)
 
-    def doubt(single: bool) -> str:
-        return _likelier_mix(search) if single else _other_reading(search, reading) or _number_of_example(search, reading)
-
-    mended = moved.Mended(search.tracer, reading.model, search.example, search.feed, reading.rewrites, search.axes, doubt)
+    doubts = {"mixed": lambda: _likelier_mix(search), "read": lambda: _other_reading(search, reading)}
+    doubts["number"] = lambda: _number_of_example(search, reading)
+    mended = moved.Mended(search.tracer, reading.model, search.example, search.feed, reading.rewrites, search.axes, doubts)
     why = moved.why_not(mended, _moved_inputs(search.example, search.feed))
     search.readings.append(reading)
     found = Plan(axes, reading.rewrites, dict(search.example), why)
@@ -264,7 +263,8 @@ def _moved_inputs(example: Feed, feed: Feed) -> Moved:
 def numbers_of_example(model: onnx.ModelProto, example: Feed, feed: Feed) -> list[str]:
     """Return the nodes that reckon with a number which may be an example's length: a mean written as a factor of 1/16."""
     lengths = {a for _, axis, a, _ in _moved_inputs(example, feed) if axis != 0 and a > 1}
-    telling = {float(v) for n in lengths for v in (n, 1 / n, n - 1, np.sqrt(n), 1 / np.sqrt(n)) if v not in (0, 1)}
+    laws = {v for n in lengths for v in (n, n - 1, n + 1, n * n, np.sqrt(n), np.log(n), np.log2(n)) if v not in (0, 1)}
+    telling = {float(v) for v in laws} | {float(1 / v) for v in laws}
     constants = graph.constants(model.graph)
     found = []
     for place in graph.nodes_of(model.graph):

@@ -13,6 +13,7 @@ from typing import Any
 import onnx
 
 from torchferry.check import dtypes, graph, sniff
+from torchferry.fingerprint import WeightsUnreadable, fingerprint, recorded
 from torchferry.records import Finding, Location
 
 LONGEST = 255  # bytes in the name of a file
@@ -70,7 +71,7 @@ def findings(model: onnx.ModelProto, folder: Path, own: str) -> list[Finding]:
     by_location: dict[str, list[Piece]] = {}
     for piece in pieces(model):
         by_location.setdefault(piece.location, []).append(piece)
-    moves = _moves(by_location, folder, own)
+    moves = _moves(model, by_location, folder, own)
     where = Location(file=str(folder / own))
     return [f for x, group in by_location.items() for f in _examine(x, group, folder, where, moves.get(x))]
 
@@ -127,9 +128,13 @@ class Meant:
     guess: str = ""
 
 
-def _moves(by_location: dict[str, list[Piece]], folder: Path, own: str) -> dict[str, Meant]:
+def _moves(model: onnx.ModelProto, by_location: dict[str, list[Piece]], folder: Path, own: str) -> dict[str, Meant]:
     """Return the file meant by each location that leads nowhere; none where the tensors of another location lie."""
     there = {x: posixpath.normpath(x) for x in by_location if _there(x, folder)}
+    if len(lost := [x for x in by_location if x not in there]) == 1 and (certified := recorded(model)) is not None:
+        needs = max(p.end for p in by_location[lost[0]])
+        told = [p for p in _candidates(folder, own, needs) if _certified(model, certified, lost[0], p, folder)]
+        return {lost[0]: Meant(told[0].relative_to(folder).as_posix())} if told else {}
     moves = {x: m for x, group in by_location.items() if x not in there and (m := _elsewhere(x, group, folder, own)) is not None}
     homes = {**there, **{x: m.file for x, m in moves.items()}}
 
@@ -146,16 +151,16 @@ def _elsewhere(location: str, group: list[Piece], folder: Path, own: str) -> Mea
     The size alone shows nothing: any file may have it.
     """
     name, needs = PurePosixPath(location.replace("\\", "/")).name, max(p.end for p in group)
-    try:
-        near = [p for p in _near(folder) if p.name != own and p.suffix != ".onnx" and _holds(p, needs)]
-    except OSError:
-        return None
+    near = _candidates(folder, own, needs)
     if sums := {p.checksum for p in group if p.checksum}:
         told = [p for p in near if sums == {_sha1(p)}]
         return Meant(told[0].relative_to(folder).as_posix()) if told else None
     named = [p for p in near if p.name == name]
     if len(named) == 1:
-        return Meant(named[0].relative_to(folder).as_posix(), _doubt(named[0], location, needs, folder))
+        found = named[0].relative_to(folder).as_posix()
+        there = found == name or PurePosixPath(location.replace("\\", "/")).match(found)
+        away = "" if there else "it lies in another folder than the model and the path that it records"
+        return Meant(found, away or _doubt(named[0], location, needs, folder))
     if named or path_trouble(location) == "outside":
         return None
     alike = [p for p in near if p.parent == folder and (p.name.lower() == name.lower() or p.stat().st_size == needs)]
@@ -171,6 +176,25 @@ def _doubt(file: Path, location: str, needs: int, folder: Path) -> str:
     there = path_trouble(location) in ("absolute", "outside") and place.is_file()
     other = there and (place.stat().st_size != size or _sha1(place) != _sha1(file))
     return f"another file of that name lies at `{location}`" if other else ""
+
+
+def _certified(model: onnx.ModelProto, certified: dict[str, Any], location: str, file: Path, folder: Path) -> bool:
+    """Whether, read from a file, the weights are those that the certificate in the model speaks of."""
+    moved = onnx.ModelProto()
+    moved.CopyFrom(model)
+    relocate(moved, {location: file.relative_to(folder).as_posix()})
+    try:
+        return bool(fingerprint(moved, folder)["weights"] == certified.get("weights"))
+    except (WeightsUnreadable, OSError):
+        return False
+
+
+def _candidates(folder: Path, own: str, needs: int) -> list[Path]:
+    """Return the files that are long enough to hold the weights, and are not models themselves."""
+    try:
+        return [p for p in _near(folder) if p.name != own and p.suffix != ".onnx" and _holds(p, needs)]
+    except OSError:
+        return []
 
 
 def _sha1(file: Path) -> str:

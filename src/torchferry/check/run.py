@@ -172,7 +172,7 @@ def _fixed_sizes(opened: Opened, tracer: Tracer | None, feed: Feed, fixed: list[
 
 def _is_turned(spec: Declared, array: np.ndarray) -> bool:
     """Whether a fixed size that is not fed stands at another axis, where it is not declared: an image with its channels last."""
-    lost = [spec.shape[i] for i in misfits(spec, array) if spec.shape and spec.shape[i] != 1]
+    lost = [spec.shape[i] for i in misfits(spec, array) if spec.shape and (i or spec.shape[i] != 1)]  # a batch of 1 is no sign
     return any(got in lost and want != got for want, got in zip(spec.shape or (), array.shape, strict=True))
 
 

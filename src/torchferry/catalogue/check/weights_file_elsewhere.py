@@ -17,9 +17,9 @@ class WeightsFileElsewhere(FindingRule):
     ## Do instead
     Write the plain file name into the model (`external_data` of each tensor), or rename the weights file.
     ## Repair safety
-    Safe: only the path changes. It is offered when the one file of the recorded name, and just as long as the weights, lies in
-    the model's folder or one below it, or one whose checksum the model records. Any other file, though it is of the very
-    size, is a guess.
+    Safe: only the path changes. It is offered when the one file of the recorded name, and just as long as the weights, lies
+    beside the model, or in the folder that is recorded; or one whose checksum the model records, in itself or in its
+    certificate. Any other file, though it is of the very size, is a guess.
     """
 
     code, severity = "CHK005", "error"

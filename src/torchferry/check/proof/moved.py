@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 
 from torchferry.check.proof import rows, stretched, tables, values, windows
-from torchferry.check.proof.runs import Running
+from torchferry.check.proof.runs import Running, close
 from torchferry.check.proof.sides import Run, Sides, Size, draw
 from torchferry.check.reshape import Moved
 from torchferry.check.trace import Feed, Tracer
@@ -29,7 +29,7 @@ class Mended:
     feed: Feed
     rewrites: Sequence[dict[str, Any]]
     fixed: Mapping[str, Mapping[str, str]]  # the axes that the file had declared as fixed: {input: {axis: name}}
-    doubt: Callable[[bool], str]  # why a reading may not be the one: of an axis of size 1 (True), or of one that is stretched
+    doubts: Mapping[str, Callable[[], str]]  # why this reading may not be the one: what is mixed, what else can be read, numbers
 
 
 def sizes(moved: Moved) -> list[Size]:
@@ -59,15 +59,39 @@ def _size_not_shown(at: Mended, size: Size, right: Run, mended: Run, feed: Feed)
     if not any(values.varied(d.large, size.axes) or size.now == 1 for d in draws):
         return f"{size}: no feed could be made on which both files run, and in which the places differ"
     sides = Sides(right, mended, size, draws)
-    if size.was == 1 and (words := at.doubt(True)):
+    if size.was == 1 and (words := at.doubts["mixed"]() or _may_be_no_batch(sides)):
         return f"{size}: {words}"
     if rows.shown(sides) or (size.was > 1 and windows.shown(sides)):
-        return ""
+        return at.doubts["number"]() if any(axis for _, axis in size.axes) else ""  # a batch has its rows to go by
     if any(str(axis) in at.fixed.get(name, {}) for name, axis in size.axes):
         return f"{size}: its places depend on each other, and at the new size the file as it came gives no answer to compare with"
     if not _stretches(at, sides, feed):
         return f"{size}: nothing that the file as it came gives shows what it should give at the new size"
-    return at.doubt(False)
+    return at.doubts["read"]() or at.doubts["number"]()
+
+
+def _may_be_no_batch(sides: Sides) -> str:
+    """Return why an axis of size 1 behind others may not be the batch: one before it is, as far as can be seen.
+
+    Where the first axes are all seen to be mixed, as the steps of a recurrent layer are, the batch comes after them.
+    """
+    drawn = sides.draws[-1]
+    for name, axis in sides.size.axes:
+        for before in range(axis):
+            size = drawn.small[name].shape[before]
+            other = sides.right(values.changed(drawn.small, [(name, before)], 0)) if size > 1 else None
+            if other is None or not any(_mixed(a, b, size) for a, b in zip(drawn.known, other, strict=True)):
+                return f"axis {before} of `{name}` may be the batch, and this one something else"
+    return ""
+
+
+def _mixed(known: Any, other: Any, size: int) -> bool:
+    """Whether an output changes at more than one place of an axis, or has no such axis, when one place of an input changes."""
+    if not isinstance(known, np.ndarray) or not isinstance(other, np.ndarray) or known.shape != other.shape:
+        return False
+    axes = [i for i, n in enumerate(known.shape) if n == size]
+    moved = [sum(not close(np.take(known, p, i), np.take(other, p, i)) for p in range(size)) for i in axes]
+    return not close(known, other) and all(count > 1 for count in moved)
 
 
 def _stretches(at: Mended, sides: Sides, feed: Feed) -> bool:

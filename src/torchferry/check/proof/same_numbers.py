@@ -47,6 +47,8 @@ def operands_not_shown(mending: Mending, edit: Edit) -> str:
 def _readings_differ(mending: Mending, node: onnx.NodeProto, operands: Mapping[str, Any], edit: Edit) -> str:
     chosen, cast = str(edit.params["to"]), set(edit.params["values"])
     meant = [chosen, *sorted({WORDS[a.dtype] for n, a in operands.items() if n in cast or WORDS[a.dtype] == chosen} - {chosen})]
+    if chosen not in dtypes.FLOATS and any(word in dtypes.FLOATS for word in meant):
+        return f"{chosen} and floats together are floats in PyTorch, and what follows may depend on it"
     answers: dict[str, Any] = {}
     alike_typed = [n for n, a in operands.items() if n in cast or WORDS[a.dtype] == chosen]
     for word in meant:
