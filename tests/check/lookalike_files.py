@@ -189,6 +189,26 @@ def a_factor_that_may_be_the_logarithm_of_the_length() -> Lookalike:
     return Lookalike(saved(made), [{"x": weights(1, 9)}])
 
 
+class Scaled(torch.nn.Module):
+    """Causal attention whose scores are divided by a number that goes with the length."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        length = int(x.shape[1])
+        scores = torch.matmul(x, x.transpose(1, 2)) / (length + 3)
+        hidden = torch.tril(torch.ones(length, length)) == 0
+        return torch.matmul(scores.masked_fill(hidden, -1e4).softmax(-1), x)
+
+
+@lookalike
+def causal_attention_scaled_by_the_length() -> Lookalike:
+    def build(path: Path) -> None:
+        axes = {n: {0: "batch", 1: "length"} for n in "xy"}
+        options = {"input_names": ["x"], "output_names": ["y"], "dynamic_axes": axes, "dynamo": False}
+        torch.onnx.export(Scaled(), (torch.ones(1, 4, 3),), str(path), **options)
+
+    return Lookalike(build, [{"x": weights(2, 4, 3)}, {"x": weights(2, 6, 3)}])
+
+
 @lookalike
 def weights_of_one_over_the_length() -> Lookalike:
     nodes = [node("Mul", ["x", "k"], ["h"]), node("ReduceSum", ["h", "a"], ["y"], keepdims=0)]

@@ -17,7 +17,7 @@ import onnx
 
 from torchferry.check import graph
 from torchferry.check.passes.shapes import free_axes, rewrite_constants
-from torchferry.check.proof import moved, values
+from torchferry.check.proof import moved, numbers, values
 from torchferry.check.proof.mixing import grows_in_a_sum, window_takes_all
 from torchferry.check.proof.runs import all_identical, close
 from torchferry.check.reshape import Moved
@@ -127,7 +127,8 @@ def _judged(search: Search, reading: Reading) -> Plan | None:
     axes = _with_outputs(reading.model, search.axes, search.before[0][1], reading.given)
 
     doubts = {"mixed": lambda: _likelier_mix(search), "read": lambda: _other_reading(search, reading)}
-    doubts["number"] = lambda: _number_of_example(search, reading)
+    doubts |= {"number": lambda: _number_of_example(search, reading, False)}
+    doubts |= {"any number": lambda: _number_of_example(search, reading, True)}
     mended = moved.Mended(search.tracer, reading.model, search.example, search.feed, reading.rewrites, search.axes, doubts)
     why = moved.why_not(mended, _moved_inputs(search.example, search.feed))
     search.readings.append(reading)
@@ -190,10 +191,13 @@ def _all_close(first: list[Any], second: list[Any]) -> bool:
     return len(first) == len(second) and all(close(a, b) for a, b in zip(first, second, strict=True))
 
 
-def _number_of_example(search: Search, reading: Reading) -> str:
+def _number_of_example(search: Search, reading: Reading, strictly: bool) -> str:
     """Return which node goes by the example's size, as far as its numbers tell."""
-    if nodes := numbers_of_example(reading.model, search.example, search.feed):
-        return f"`{nodes[0]}` reckons with a number that may be the old size"
+    lengths = {was for _, axis, was, _ in _moved_inputs(search.example, search.feed) if axis != 0 and was > 1}
+    if node := numbers.of_size(reading.model, lengths):
+        return f"`{node}` reckons with a number that may be the old size"
+    if strictly and (node := numbers.unexplained(reading.model)):
+        return f"`{node}` reckons with a number that may come from the old size: nothing else in the file explains it"
     trial = Tracer(search.tracer.worker, reading.model, search.tracer.home, search.tracer.scratch)
     old, new = trial.values(search.example), trial.values(search.feed)
     if isinstance(old, Fault) or isinstance(new, Fault):
@@ -258,22 +262,3 @@ def _moved_inputs(example: Feed, feed: Feed) -> Moved:
         for axis, (a, b) in enumerate(zip(example[name].shape, array.shape, strict=True))
         if a != b
     ]
-
-
-def numbers_of_example(model: onnx.ModelProto, example: Feed, feed: Feed) -> list[str]:
-    """Return the nodes that reckon with a number which may be an example's length: a mean written as a factor of 1/16."""
-    lengths = {a for _, axis, a, _ in _moved_inputs(example, feed) if axis != 0 and a > 1}
-    laws = {v for n in lengths for v in (n, n - 1, n + 1, n * n, np.sqrt(n), np.log(n), np.log2(n)) if v not in (0, 1)}
-    telling = {float(v) for v in laws} | {float(1 / v) for v in laws}
-    constants = graph.constants(model.graph)
-    found = []
-    for place in graph.nodes_of(model.graph):
-        for name in place.node.input if place.node.op_type in ("Mul", "Div", "Add", "Sub", "Pow") else ():
-            value = constants.get(name)
-            if (
-                value is not None
-                and value.size == 1
-                and any(np.isclose(abs(float(value.reshape(-1)[0])), t, rtol=1e-5) for t in telling)
-            ):
-                found.append(place.label)
-    return found

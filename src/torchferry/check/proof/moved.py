@@ -67,7 +67,7 @@ def _size_not_shown(at: Mended, size: Size, right: Run, mended: Run, feed: Feed)
         return f"{size}: its places depend on each other, and at the new size the file as it came gives no answer to compare with"
     if not _stretches(at, sides, feed):
         return f"{size}: nothing that the file as it came gives shows what it should give at the new size"
-    return at.doubts["read"]() or at.doubts["number"]()
+    return at.doubts["read"]() or at.doubts["any number"]()
 
 
 def _may_be_no_batch(sides: Sides) -> str:
