@@ -169,7 +169,6 @@ class Observed:
     tables: list[Lookup]
     searched: list[torch.Tensor]
     seconds: float = 0.0
-    indexed: Sequence[tuple[int, torch.Tensor]] = ()  # how far each index may go, and the indices
 
 
 def observe(module: Any, tensors: Sequence[torch.Tensor]) -> Observed:
@@ -184,4 +183,4 @@ def observe(module: Any, tensors: Sequence[torch.Tensor]) -> Observed:
     began = time.perf_counter()
     with eager.untouched(module), eager.plainly(), lookups:
         eager.call(call, tuple(tensors))
-    return Observed(seen, lookups.seen, lookups.searched, time.perf_counter() - began, lookups.indexed)
+    return Observed(seen, lookups.seen, lookups.searched, time.perf_counter() - began)
