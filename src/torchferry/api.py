@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from torchferry import pipeline
 from torchferry.errors import ExportError, UsageError, VerifyError, did_you_mean
 from torchferry.files import check_writable, move_into_place, workspace
 from torchferry.progress import Listener, listening, warnings_logged
-from torchferry.records import Budget, Edit, History, Job, Safety
+from torchferry.records import Budget, Edit, History, Job, Safety, Tolerance
 from torchferry.result import Result, keep_without_name, size_on_disk
 
 # torch.onnx.export's further options. What they ask for is either always done here or has no meaning here, so a script
@@ -42,6 +43,8 @@ def export(
     dynamic_axes: Any = None,
     examples: Sequence[Any] | None = None,
     ranges: Mapping[str, tuple[int, int | None]] | None = None,
+    domain: Any = None,
+    tolerance: float | tuple[float, float] | None = None,
     target: str | None = None,
     repair: str = "safe",
     check: bool = True,
@@ -62,6 +65,10 @@ def export(
     dynamic_shapes, dynamic_axes, input_names, output_names, opset_version: as in torch.onnx.export.
     examples: more calls, each `(args, kwargs)`, that must work.
     ranges: {"batch_size": (1, 64)}: sizes that must hold. By default as far as the eager model goes.
+    domain: {"t": (0, 999)}: the values that an input may have, both ends included, or a function of (sizes, seed) that returns
+    a call. By default found in the example, the model and the file. The certificate says that they were given.
+    tolerance: how much an output may differ, relative and absolute, or (rtol, atol). By default derived; the certificate says
+    that it was given.
     target: "onnxruntime" (the installed one), "onnxruntime==1.17" or "opset 15": where the file must load.
     repair: "off", "safe" (only what keeps the model's meaning) or "unsafe".
     check: raise ExportError when nothing verified came out; with False, look at `result.ok` and `result.diagnoses`.
@@ -84,7 +91,7 @@ def export(
             raise UsageError('a task makes a directory; say where: export(model, f="OUT/", task=...)')
         _refuse_beside_a_task(
             input_names=input_names, output_names=output_names, dynamic_shapes=dynamic_shapes, dynamic_axes=dynamic_axes,
-            examples=examples, noise=noise,
+            examples=examples, noise=noise, domain=domain, tolerance=tolerance,
         )  # fmt: skip
         return export_directory(
             model, f, task=task, tokenizer=tokenizer_from, opset_version=opset_version, target=target, repair=repair,
@@ -104,6 +111,8 @@ def export(
         dynamic_shapes=dynamic_shapes,
         dynamic_axes=dynamic_axes,
         ranges=dict(ranges or {}),
+        domain=_domain(domain),
+        tolerance=_tolerance(tolerance),
         opset=opset_version,
         target=target,
         budget=budget or Budget(),
@@ -128,6 +137,8 @@ def verify(
     kwargs: Mapping[str, Any] | None = None,
     examples: Sequence[Any] | None = None,
     ranges: Mapping[str, tuple[int, int | None]] | None = None,
+    domain: Any = None,
+    tolerance: float | tuple[float, float] | None = None,
     target: str | None = None,
     check: bool = True,
     budget: Budget | None = None,
@@ -135,14 +146,27 @@ def verify(
 ) -> Result:
     """Compare an `.onnx` file, from any exporter, with the eager model, over the sizes that the file declares.
 
+    path: the file; or the directory that `export` made for a task, whose graphs, and the texts that they write, are compared as
+    the export compared them. For a graph with a cache no example is needed; one that is given must hold too.
     Returns a Result whose `ok` says whether they agree; with check=True raises VerifyError where they do not.
+    domain, tolerance: as in `export`.
     """
+    if _of_a_task(model, Path(path)):
+        from torchferry.tasks import verify_directory
+
+        made: Result = verify_directory(
+            model, path, args, kwargs=kwargs, examples=_calls(examples), check=check,
+            ranges=ranges, target=target, budget=budget, progress=progress,
+        )  # fmt: skip
+        return made
     job = Job(
         model=model,
         args=args,
         kwargs=dict(kwargs or {}),
         examples=_calls(examples),
         ranges=dict(ranges or {}),
+        domain=_domain(domain),
+        tolerance=_tolerance(tolerance),
         target=target,
         onnx=_existing(path),
         budget=budget or Budget(),
@@ -169,6 +193,7 @@ def check(
     """Say whether an `.onnx` file from anywhere loads and runs, and if not, why; mend what can be mended.
 
     feeds: one {input name: array} or several, to be run. Without them plausible ones are made from the file's inputs.
+    repair: "safe" makes what is shown to be right by running the file; "unsafe" also makes guesses, which are never `ok`.
     output: where to put the mended file; the file itself is never touched. `result.path` is the one to use.
     Never raises for what is wrong with the file.
     """
@@ -179,7 +204,8 @@ def check(
         history = pipeline.heal(prepared, _allowed(repair))
         checked = history.best.value("check")
         use = Path(path) if checked is not None else None
-        if destination is not None and history.best.ok and checked.path is not None and checked.path != Path(path):
+        usable = history.best.ok or history.best.guessed  # a guess that was asked for is handed over, and is not ok
+        if destination is not None and usable and checked.path is not None and checked.path != Path(path):
             move_into_place(checked.path, destination)
             use = destination
     size = size_on_disk(use) if use is not None and use.is_file() else 0
@@ -267,6 +293,7 @@ def _allowed(repair: str) -> Safety | None:
 
 def _known_options(options: Mapping[str, Any]) -> None:
     ours = {"kwargs", "input_names", "output_names", "opset_version", "dynamic_shapes", "dynamic_axes", "examples", "ranges"}
+    ours |= {"domain", "tolerance"}
     for name in options:
         if name not in TAKEN_FROM_TORCH:
             raise UsageError(f"export takes no argument `{name}`{did_you_mean(name, TAKEN_FROM_TORCH | ours)}")
@@ -291,6 +318,35 @@ def _calls(examples: Sequence[Any] | None) -> tuple[Any, ...]:
     return tuple(calls)
 
 
+def _domain(domain: Any) -> Any:
+    """Return the values that the caller says there are; raises UsageError where they are no ranges and no function."""
+    if domain is None or callable(domain):
+        return domain
+    if not isinstance(domain, Mapping):
+        raise UsageError(f'domain is {{"input": (low, high)}} or a function of (sizes, seed), not {type(domain).__name__}')
+    for name, span in domain.items():
+        ends = list(span) if isinstance(span, tuple | list) else []
+        if len(ends) != 2 or not all(_is_number(e) for e in ends):
+            raise UsageError(f"domain[{name!r}] must be (low, high), two numbers; got {span!r}")
+        if ends[0] > ends[1]:
+            raise UsageError(f"the domain of `{name}` is empty: {ends[0]:g}..{ends[1]:g}")
+    return {name: (span[0], span[1]) for name, span in domain.items()}
+
+
+def _tolerance(given: Any) -> Tolerance | None:
+    """Return how much the caller says may differ; raises UsageError where that is no number, or negative."""
+    if given is None:
+        return None
+    ends = list(given) if isinstance(given, tuple | list) else [given, given]
+    if len(ends) != 2 or not all(_is_number(e) and e >= 0 for e in ends):
+        raise UsageError(f"tolerance is a number, or (rtol, atol), none of them negative; got {given!r}")
+    return Tolerance(float(ends[0]), 0.0, "as given by the caller", float(ends[1]))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def _feeds(feeds: Any) -> tuple[Mapping[str, Any], ...]:
     if feeds is None:
         return ()
@@ -301,8 +357,19 @@ def _feeds(feeds: Any) -> tuple[Mapping[str, Any], ...]:
     return given
 
 
+def _of_a_task(model: Any, path: Path) -> bool:
+    """Whether what is to be verified is what a task's export writes, which only a model that generates has."""
+    if not callable(getattr(model, "generate", None)) or not path.exists():
+        return False
+    from torchferry.tasks import generates
+
+    return generates(model, path)
+
+
 def _existing(path: str | Path) -> Path:
     found = Path(path)
+    if found.is_dir():
+        raise UsageError(f"`{path}` is a directory; name the file in it to be compared with the model")
     if not found.is_file():
         raise UsageError(f"there is no file `{path}`")
     return found

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from torchferry.errors import UsageError
-from torchferry.records import Case, History
+from torchferry.fingerprint import CERTIFICATE_KEY, SESSION_KEY, WeightsUnreadable, changes, fingerprint
+from torchferry.records import Case, History, Tolerance, sizes_shown
 from torchferry.saturation.asked import features
 
-KEY = "pkg.torchferry.certificate"
-SESSION_KEY = "pkg.torchferry.session"  # what a session must set for the file to be right; torchferry's own sessions read it
+KEY = CERTIFICATE_KEY
 PACKAGES = ("torchferry", "torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "transformers", "numpy")
 
 
@@ -32,10 +33,13 @@ def certificate(history: History) -> dict[str, Any]:
         "given_up": list(given_up(case)),
         "ranges": {name: list(span) for name, span in verified.ranges.items()},
         "trials": dict(Counter(t.outcome for t in verified.trials)),
-        "sizes_tried": _sizes_tried(case),
-        "tolerance": {"rtol": verified.tolerance.rtol, "atol": verified.tolerance.atol, "because": verified.tolerance.because},
+        "sizes_tried": {name: list(sizes) for name, sizes in sizes_shown(verified.trials).items()},
+        "values": values_tried(case),
+        "tolerance": asdict(verified.tolerance),
+        "coverage": asdict(verified.coverage),
         "worst": max((t.worst for t in verified.trials if t.outcome == "agree"), default=0.0),
         "repairs": [f"{r.code}: {r.title}" for r in history.kept],
+        "notes": list(_notes(case)),
         "versions": versions(),
         "instruction_sets": list(features()),
     }
@@ -52,6 +56,15 @@ def given_up(case: Case) -> tuple[str, ...]:
     return tuple(told)
 
 
+def values_tried(case: Case) -> str:
+    """Return where the values of the trials came from."""
+    if callable(case.job.domain):
+        return "as given by the caller, by a function that makes the inputs"
+    spans = [f"{name} {low:g}..{high:g}" for name, (low, high) in (case.job.domain or {}).items()]
+    drawn = "drawn from the example, the model and the file"
+    return f"as given by the caller: {', '.join(spans)}; others {drawn}" if spans else drawn
+
+
 def versions() -> dict[str, str]:
     """Return the versions of everything that had a hand in a file."""
     found = {"python": platform.python_version()}
@@ -63,14 +76,19 @@ def versions() -> dict[str, str]:
     return found
 
 
+def _notes(case: Case) -> tuple[str, ...]:
+    step = case.step("verify")
+    return step.notes if step is not None else ()
+
+
 def seal(path: Path, history: History) -> None:
     """Write the certificate into the metadata of a file. The graph and the weights stay byte for byte as verified."""
     import onnx
 
     model = onnx.load(str(path), load_external_data=False)
-    _set(model, KEY, {**certificate(history), "fingerprint": fingerprint(model)})
     if disabled := history.best.value("translate").settings.get("disabled"):
         _set(model, SESSION_KEY, {"disabled_optimizers": list(disabled)})
+    _set(model, CERTIFICATE_KEY, {**certificate(history), "fingerprint": fingerprint(model, path.parent)})
     path.write_bytes(model.SerializeToString())
 
 
@@ -79,37 +97,104 @@ def _set(model: Any, key: str, value: dict[str, Any]) -> None:
     entry.key, entry.value = key, json.dumps(value)
 
 
-def fingerprint(model: Any) -> str:
-    """Return what tells a graph and its weights from others; weights in a file of their own count by their places and lengths."""
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The certificate inside a file as plain data, and why it does not speak for the file as it is now (empty: it does)."""
+
+    data: dict[str, Any]
+    objections: tuple[str, ...] = ()
+
+
+def read(path: str | Path) -> Found:
+    """Return the certificate inside a file, held against the file as it is. Whatever is wrong with either is an objection.
+
+    Raises UsageError only where there is no file to look at.
+    """
     import onnx
 
-    graph = onnx.GraphProto()
-    graph.CopyFrom(model.graph)
-    for tensor in graph.initializer:  # a file may be copied under another name, and its weights with it
-        for entry in tensor.external_data:
-            entry.value = "" if entry.key == "location" else entry.value
-    return hashlib.sha256(graph.SerializeToString(deterministic=True)).hexdigest()
-
-
-def read(path: str | Path) -> dict[str, Any]:
-    """Return the certificate inside a file, with `changed`: whether the file is another one than was certified."""
-    import onnx
-
+    if not Path(path).is_file():
+        raise UsageError(f"there is no file `{path}`")
     try:
         model = onnx.load(str(path), load_external_data=False)
-    except Exception as error:  # protobuf raises its own kinds for anything that is not a model
-        raise UsageError(f"`{path}` cannot be read as an ONNX model; `torchferry check {path}` says what it is") from error
-    for entry in model.metadata_props:
-        if entry.key == KEY:
-            found = dict(json.loads(entry.value))
-            return {**found, "changed": found.get("fingerprint") not in (None, fingerprint(model))}
-    raise UsageError(f"`{path}` carries no certificate: it was not exported by torchferry, or has been rewritten since")
+    except Exception:  # protobuf raises its own kinds for anything that is not a model
+        return Found({}, (f"it cannot be read as an ONNX model, and has no certificate; see `torchferry check {path}`",))
+    text = next((p.value for p in model.metadata_props if p.key == CERTIFICATE_KEY), None)
+    if text is None:
+        return Found({}, ("it carries no certificate: it was not exported by torchferry, or has been rewritten since",))
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return Found({}, ("its certificate is not JSON",))
+    if wrong := misshapen(data):
+        return Found({}, (f"its certificate is malformed: {wrong}",))
+    try:
+        now = fingerprint(model, Path(path).parent)
+    except (WeightsUnreadable, OSError) as error:
+        return Found(data, (f"its weights cannot be held against the certificate: {error}",))
+    return Found(data, changes(data["fingerprint"], now))
 
 
-def _sizes_tried(case: Case) -> dict[str, list[int]]:
-    tried: dict[str, set[int]] = {}
-    for trial in case.value("verify").trials:
-        if trial.outcome == "agree":
-            for name, size in trial.sizes.items():
-                tried.setdefault(name, set()).add(size)
-    return {name: sorted(sizes) for name, sizes in tried.items()}
+# --- what a certificate must look like: it was read from a file, and a file may say anything ---------------
+
+
+def misshapen(data: Any) -> str:
+    """Return what is missing from a certificate, or of another kind than it must be; nothing where it is well-formed."""
+    if not isinstance(data, dict):
+        return "it is no object"
+    for key, fits in SHAPE.items():
+        if key not in data:
+            return f"`{key}` is missing"
+        if not fits(data[key]):
+            return f"`{key}` is of another kind than it must be"
+    return ""
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _list(inner: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(inner(v) for v in value)
+
+
+def _map(inner: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, dict) and all(inner(v) for v in value.values())
+
+
+def _input(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and _text(value[0]) and _list(lambda s: _text(s) or _number(s))(value[1])
+
+
+def _digests(value: Any) -> bool:
+    if not isinstance(value, dict) or not all(_text(value.get(k)) for k in ("graph", "weights")):
+        return False
+    return _map(_number)(value.get("opsets")) and _number(value.get("ir_version"))
+
+
+def _allowed(value: Any) -> bool:
+    """A Tolerance, by the names of its fields."""
+    if not isinstance(value, dict) or set(value) != {f.name for f in fields(Tolerance)}:
+        return False
+    return all(_text(v) if k == "because" else _number(v) for k, v in value.items())
+
+
+SHAPE: dict[str, Callable[[Any], bool]] = {
+    "dims": _map(_text),
+    "inputs": _map(_input),
+    "fixed": _map(_text),
+    "conditions": _list(_text),
+    "given_up": _list(_text),
+    "ranges": _map(_list(lambda end: end is None or _number(end))),
+    "trials": _map(_number),
+    "sizes_tried": _map(_list(_number)),
+    "tolerance": _allowed,
+    "worst": _number,
+    "repairs": _list(_text),
+    "notes": _list(_text),
+    "versions": _map(_text),
+    "fingerprint": _digests,
+}

@@ -76,22 +76,26 @@ class NoAnswer(Exception):
 
 
 def call_on_made_input(module: Any, args: tuple[Any, ...], *, seed: int = 0) -> tuple[torch.Tensor, ...]:
-    """Return what `call` returns, or raise NoAnswer: a loop may never end on numbers that we made up.
+    """Return what `call` returns, or raise NoAnswer: a loop may never end on numbers that we made up."""
+    with on_made_input(module):
+        return call(module, args, seed=seed)
+
+
+@contextmanager
+def on_made_input(module: torch.nn.Module) -> Iterator[None]:
+    """Let the block call a model on numbers that we made up: torch refuses what it should, and NoAnswer ends what does not end.
 
     A large model may well take that long; it gets all the time that the stage has.
     """
     with _strictly():
-        return _within_patience(module, args, seed)
-
-
-def _within_patience(module: Any, args: tuple[Any, ...], seed: int) -> tuple[torch.Tensor, ...]:
-    if weight_bytes(module) > WHOLE_COPY_BYTES:
-        return call(module, args, seed=seed)
-    try:
-        with time_limit(PATIENCE, "the model"):
-            return call(module, args, seed=seed)
-    except TookTooLong as error:
-        raise NoAnswer(f"the model gave no answer within {PATIENCE:g} s") from error
+        if weight_bytes(module) > WHOLE_COPY_BYTES:
+            yield
+            return
+        try:
+            with time_limit(PATIENCE, "the model"):
+                yield
+        except TookTooLong as error:
+            raise NoAnswer(f"the model gave no answer within {PATIENCE:g} s") from error
 
 
 @contextmanager
@@ -122,9 +126,7 @@ def call(module: Any, args: tuple[Any, ...], *, seed: int = 0) -> tuple[torch.Te
     The seed is set, so that two calls of a model that draws random numbers draw the same ones.
     """
     with untouched_rng(), plainly():
-        torch.manual_seed(seed)
-        random.seed(seed)
-        np.random.seed(seed % 2**32)
+        seed_all(seed)
         try:
             with torch.no_grad():
                 return _detached(module(*clone(args)))
@@ -133,6 +135,19 @@ def call(module: Any, args: tuple[Any, ...], *, seed: int = 0) -> tuple[torch.Te
                 raise
         with torch.enable_grad():  # forward takes gradients itself and counts on the caller's mode
             return _detached(module(*clone(args)))
+
+
+def seed_all(seed: int) -> None:
+    """Set the random number generators of torch, numpy and Python.
+
+    torch.manual_seed also writes down a stack trace for each kind of device that may come to life later, which takes longer
+    than a small model does.
+    """
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
 
 
 @contextmanager

@@ -73,7 +73,7 @@ def _repaired(history: History, job: Job, allow: Safety, until: float) -> Histor
         if time.perf_counter() >= until:
             return broken_off(history, "the search for a repair", time.perf_counter() - began)
         diagnosis, repair = offer
-        history = judge(history, diagnosis, repair, _rerun(history, job, repair, until))
+        history = judge(history, diagnosis, repair, _rerun(history, job, repair, until), allow)
     return history
 
 

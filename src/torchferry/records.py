@@ -10,7 +10,7 @@ A fault in the user's model is a value in here (`Fault`, `Finding`), never an ex
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +20,7 @@ STAGES: tuple[Stage, ...] = ("inputs", "capture", "translate", "check", "verify"
 Severity = Literal["error", "warning", "note"]
 Safety = Literal["safe", "unsafe", "manual"]
 SAFETY_ORDER: tuple[Safety, ...] = ("safe", "unsafe", "manual")
+GUESSED = "CHK041"  # the diagnosis of a file that was mended by a guess
 Facts = Mapping[str, Any]  # JSON-able values only: text, numbers, booleans, None, lists and dicts of these
 
 
@@ -157,12 +158,29 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much the verification may cost, and how long anything foreign may take before it counts as hung."""
+    """How much the verification may cost, and how long anything foreign may take before it counts as hung.
 
-    trials: int = 64
-    seconds: float | None = None  # for all trials; None: about as long as the export took
+    `trials` is how many ordinary trials there are: sizes and kinds of values that are tried on every model. Up to four times as
+    many come on top that are directed at something in this model or file: a number that it compares with, the rows of a table, a
+    length at which it turns. Both end earlier where they are costly, by the work that they are (counted, not timed). `seconds`
+    ends all of them by the clock; the result then says that they were cut short.
+    """
+
+    trials: int = 64  # and up to a quarter more with redrawn weights, and for mutants that none of these notices
+    seconds: float | None = None  # for all trials; None: no clock, only work
     seed: int = 0
     time_limit: float = 600.0  # for one stage, or one run in onnxruntime
+    mutants: int | None = None  # of the file that the trials must notice; None: as many as cost little, none for a large file
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How much may differ, and why that much."""
+
+    rtol: float  # of the value
+    share: float  # of the spread of the output that the value belongs to
+    because: str
+    atol: float = 0.0  # whatever the value, where the caller asked for that
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +196,8 @@ class Job:
     dynamic_shapes: Any = None  # as torch.export takes it; "none" for a file of fixed sizes; None: find out
     dynamic_axes: Any = None  # as the old torch.onnx.export takes it
     ranges: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
+    domain: Any = None  # {input: (low, high)}, or a function (sizes, seed) -> call: the values that trials may use
+    tolerance: Tolerance | None = None  # how much may differ; None: found out
     opset: int | None = None
     target: str | None = None
     onnx: Path | None = None  # an existing file: capture and translate are skipped
@@ -283,15 +303,6 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class Tolerance:
-    """How much may differ, and why that much."""
-
-    rtol: float
-    atol: float
-    because: str
-
-
-@dataclass(frozen=True, slots=True)
 class Difference:
     """Two outputs that are not the same: `what` is "shape", "dtype", "nan", "inf", "value", "count" or "refused"."""
 
@@ -310,12 +321,16 @@ Outcome = Literal[
     "file-refused",
     "eager-refused",  # no evidence: the model itself does not take this
     "beyond-range",  # they differ, at values that the model need not take (infinities, or where eager itself overflows)
-    "ill-conditioned",  # they differ, and the file is as near to a float64 run as eager is
+    "ill-conditioned",  # they differ by rounding, as was shown for each number
     "padding-only",  # they differ, at padded positions alone
     "tie-order",  # they differ in the order of equal keys
     "random",  # values are drawn anew at every call
     "eager-cut-off",  # they differ where a kernel of torch's cuts sums off at 16 bits, and the file gives what these come to
 ]
+
+
+# A difference that is rounding was shown to be, number by number: that is agreement as far as floats go.
+SHOWING: tuple[Outcome, ...] = ("agree", "ill-conditioned", "padding-only", "tie-order", "random")
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +347,48 @@ class Trial:
     max_abs: float = 0.0
     seconds: float = 0.0
     note: str = ""
+    excused: float = 0.0  # the share of its elements that differ for another reason than rounding
+    call: tuple[Any, ...] | None = None  # the tensors, where a search found them and no name makes them again
+    weights: int = 0  # which draw of redrawn weights both sides had; 0: the model's own
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What a verdict stands on: of what there is, how much the trials have shown; and what they have not, by name.
+
+    A weight is the model's byte for byte (`equal`), or what eager or a known fold makes of the model's (`computed`), or at
+    least one that no trial would have let pass had it been another (`reached`).
+    """
+
+    weights: int = 0
+    equal: int = 0
+    computed: int = 0
+    reached: int = 0
+    outputs: int = 0
+    varied: int = 0
+    values: int = 0  # inside the file, that hang on values of its inputs
+    moved: int = 0
+    sides: int = 0  # of comparisons, conditions and clips, in the file and in eager
+    taken: int = 0
+    mutants: int = 0
+    noticed: int = 0
+    redrawn: int = 0  # trials with redrawn weights that agree
+    not_shown: tuple[str, ...] = ()
+    not_done: tuple[str, ...] = ()  # what was left out, and why
+
+
+def sizes_shown(trials: Iterable[Trial]) -> dict[str, tuple[int, ...]]:
+    """Return, for each dim, the sizes at which the file was seen to agree: what reports, results and certificates go by."""
+    found: dict[str, set[int]] = {}
+    for trial in trials:
+        for name, size in trial.sizes.items() if trial.outcome in SHOWING else ():
+            found.setdefault(name, set()).add(size)
+    return {name: tuple(sorted(sizes)) for name, sizes in found.items()}
+
+
+def ranges_shown(trials: Iterable[Trial]) -> dict[str, tuple[int, int | None]]:
+    """Return, for each dim, the smallest and the largest size at which the file was seen to agree."""
+    return {name: (sizes[0], sizes[-1]) for name, sizes in sizes_shown(trials).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,6 +398,7 @@ class Verified:
     trials: tuple[Trial, ...]
     tolerance: Tolerance
     ranges: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
+    coverage: Coverage = field(default_factory=Coverage)
 
     @property
     def failed(self) -> tuple[Trial, ...]:
@@ -349,8 +407,8 @@ class Verified:
 
     @property
     def shown(self) -> bool:
-        """Whether any trial says something for the file: one that eager refuses, or where rounding is all, does not."""
-        return any(t.outcome in ("agree", "padding-only", "tie-order", "random") for t in self.trials)
+        """Whether any trial says something for the file: one that eager refuses, or that no model need pass, does not."""
+        return any(t.outcome in SHOWING for t in self.trials)
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,6 +503,11 @@ class Case:
     def errors(self) -> tuple[Diagnosis, ...]:
         """The diagnoses that stand between the user and a file."""
         return tuple(d for d in self.diagnoses if d.severity == "error")
+
+    @property
+    def guessed(self) -> bool:
+        """Whether all that is wrong with a file is that it was mended by a guess."""
+        return bool(self.errors) and all(d.code == GUESSED for d in self.errors)
 
     @property
     def ok(self) -> bool:

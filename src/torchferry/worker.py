@@ -70,6 +70,10 @@ class Worker:
             self._alive_keys.add(key)
         return self._ask("run", key, dict(feeds), None if outputs is None else list(outputs), keep)  # type: ignore[no-any-return]
 
+    def evaluate(self, path: str | Path, feeds: Mapping[str, np.ndarray]) -> list[Any] | Fault:
+        """Return what the standard's own evaluator gives for a model that no runtime need know, or what stopped it."""
+        return self._ask("evaluate", "", str(path), dict(feeds))  # type: ignore[no-any-return]
+
     def inputs(self, key: str) -> list[tuple[str, str, tuple[Any, ...]]]:
         """Return the name, type and shape of each input that an open session declares."""
         answer = self._ask("inputs", key)

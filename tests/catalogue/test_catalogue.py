@@ -76,8 +76,11 @@ def test_offered_repair_heals_the_bad_example(entry: Entry, name: str) -> None:
     if not history.tried:
         assert "## Repair safety" not in entry.rule.page(), "the page speaks of a repair that is not offered"
         return
-    assert history.best.ok, [(d.code, d.message) for d in history.best.diagnoses]
     assert entry.code in {r.code for r in history.kept}
+    if all(r.changes.startswith("a guess, not shown: ") for r in history.kept):  # it works, and nothing shows it to be right
+        assert history.best.guessed, [(d.code, d.message) for d in history.best.diagnoses]
+        return
+    assert history.best.ok, [(d.code, d.message) for d in history.best.diagnoses]
 
 
 @pytest.mark.parametrize(("entry", "name"), examples("good"))

@@ -100,7 +100,7 @@ def length_in_an_additive_mask() -> Broken:
         [value("y", T.FLOAT, ["N", 2, "L", "L"])],
         [("m", hidden(4)[None, None])],
     )
-    return Broken(saved(made), [{"x": weights(2, 2, 6, 6)}], lambda f: [f["x"] + hidden(6)])
+    return Broken(saved(made), [{"x": weights(2, 2, 6, 6)}], lambda f: [f["x"] + hidden(6)], guess=True)
 
 
 @broken
@@ -119,7 +119,7 @@ def more_asked_of_topk_than_there_is() -> Broken:
         [value("y", T.FLOAT, ["N", "K"])],
         [("k", np.array([5]))],
     )
-    return Broken(saved(made), [{"x": weights(2, 8)}, {"x": weights(2, 3)}], lambda f: [-np.sort(-f["x"], 1)[:, :5]])
+    return Broken(saved(made), [{"x": weights(2, 8)}, {"x": weights(2, 3)}], lambda f: [-np.sort(-f["x"], 1)[:, :5]], guess=True)
 
 
 @broken
@@ -285,4 +285,4 @@ def more_wanted_than_a_free_axis_has() -> Broken:
         places = np.argsort(-feed["scores"], kind="stable")[:5]
         return [feed["scores"][places], places]
 
-    return Broken(saved(made), [{"scores": weights(9)}, {"scores": weights(3)}], right)
+    return Broken(saved(made), [{"scores": weights(9)}, {"scores": weights(3)}], right, guess=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from broken_files import F32, FED, Broken, T, X, broken, model, node, saved, value
 
@@ -54,3 +55,12 @@ def new_operator_beside_an_old_softmax() -> Broken:
 @broken
 def stamp_that_decides_what_softmax_means() -> Broken:
     return Broken(saved(_softmax_and("Trilu")), FED, None, "Trilu")
+
+
+@broken
+def a_count_in_bfloat16_that_float_would_go_on_with() -> Broken:
+    """256 + 1 is 256 in bfloat16: computed in float throughout, the file would give 2."""
+    stored = [(n, np.asarray(v, ml_dtypes.bfloat16)) for n, v in (("one", 1), ("many", 256))]
+    nodes = [node("Add", ["x", "one"], ["a"]), node("Add", ["a", "one"], ["b"]), node("Sub", ["b", "many"], ["y"])]
+    made = model(nodes, *[[value(n, T.BFLOAT16, ["N"])] for n in "xy"], stored)
+    return Broken(saved(made), [{"x": np.asarray([256, 256], ml_dtypes.bfloat16)}], lambda f: [np.zeros(2)])

@@ -99,7 +99,7 @@ def test_words_of_the_options_reach_the_file(here: Path, inside: Callable[..., i
     assert inside("export", "models.py:fine", "-o", "m.onnx", *words.split()) == 0, capsys.readouterr()
     report = json.loads(capsys.readouterr().out)
     assert report["opset"] == 17
-    assert len(report["runs"]) <= 9
+    assert 9 <= len(report["runs"]) <= 9 * 5 + 9 // 4  # directed ones come on top, and those with redrawn weights
     (moving,) = report["moving"]
     assert (moving["name"], moving["low"], moving["high"]) == ("rows", 1, 9)
     (taken,) = onnxruntime.InferenceSession("m.onnx").get_inputs()
@@ -137,15 +137,15 @@ def test_a_certificate_does_not_speak_for_a_file_that_was_changed(
     onnx.save(model, "changed.onnx")
     capsys.readouterr()
     assert inside("verify", "--certificate", "copied.onnx") == 0
-    assert "changed since" not in capsys.readouterr().out
+    assert "changed" not in capsys.readouterr().out
     assert inside("verify", "--certificate", "changed.onnx") == 1
-    assert "changed since" in capsys.readouterr().out
+    assert "its graph has changed" in capsys.readouterr().out
 
 
 def test_a_file_without_a_certificate_says_so(here: Path, inside: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
     (here / "m.onnx").write_bytes(b"")
-    assert inside("verify", "--certificate", "m.onnx") == 2
-    assert "certificate" in capsys.readouterr().err
+    assert inside("verify", "--certificate", "m.onnx") == 1
+    assert "carries no certificate" in capsys.readouterr().out
 
 
 def test_feeds_with_pickled_objects_are_refused(

@@ -79,7 +79,7 @@ def test_a_size_that_code_fixes_is_fixed_in_the_file_and_told_everywhere(tmp_pat
     assert len(result.given_up) == 1
     assert result.given_up[0].startswith("length is fixed at 5; the model takes 1.. (CAP017 at ")
     assert "given up   length is fixed at 5" in str(result)
-    assert certificate.read(tmp_path / "m.onnx")["given_up"] == list(result.given_up)
+    assert certificate.read(tmp_path / "m.onnx").data["given_up"] == list(result.given_up)
     with pytest.raises(torchferry.FeedError):
         result.feeds((torch.rand(2, 6),))
     x = torch.rand(4, 5)

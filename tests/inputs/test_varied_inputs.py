@@ -59,6 +59,10 @@ def test_each_input_has_a_role() -> None:
 def test_every_way_of_filling_gives_the_sizes_and_dtypes_asked_for(values: str) -> None:
     if not VALUES[values][0] & set(FOUND.roles.values()):
         pytest.skip("no input to act on")
+    if values == "weights":  # of which only a mask of floats has room
+        with pytest.raises(ValueError, match="only a mask of floats"):
+            made(values)
+        return
     call = made(values, batch_size=2, sequence_length=9)
     assert call["input_ids"].shape == call["attention_mask"].shape == (2, 9)
     for name, example in zip(NAMES, FOUND.args, strict=True):
@@ -138,3 +142,73 @@ def test_padded_ids_end_in_zeros_and_a_grid_has_exact_halves() -> None:
     assert {tuple(row.tolist()) for row in ids} == {(7,) * n + (0,) * (6 - n) for n in range(1, 7)}
     grid = VALUES["grid"][1](torch.zeros(200), Part("float"), generator)
     assert bool((grid.remainder(1) == 0.5).any() and (grid.remainder(0.5) == 0.125).any())
+
+
+def test_ways_with_a_number_lie_where_they_say() -> None:
+    features, rel = (made(f"near {n}", sequence_length=40)[name] for n, name in ((0.25, "features"), (7, "rel")))
+    assert bool((features == 0.25).any() and (features < 0.25).any() and (features > 0.25).any())
+    assert bool(((features - 0.25).abs() < 1e-6).sum() > (features == 0.25).sum())
+    assert set(rel.tolist()) & {6, 7, 8}
+    assert bool((made("above 0.3")["features"] > 0.3).all() and (made("below 0.3")["features"] < 0.3).all())
+    assert bool((made("above 7")["rel"] > 7).all() and (made("below 7")["rel"] < 7).all())
+    assert set(made("at 4")["rel"].tolist()) == {4}
+    spread = made("spread 100", sequence_length=40)["features"]
+    assert float(spread.min()) < 0
+    assert 100 < float(spread.max()) <= 110
+
+
+def test_rows_of_a_table_all_come_and_a_part_of_them_has_both_ends() -> None:
+    assert sorted(made("rows 18")["input_ids"].flatten().tolist()) == list(range(18))
+    some = made("rows 40")["input_ids"].flatten().tolist()
+    assert {0, 39} <= set(some)
+    assert len(set(some)) == 18
+    assert sorted(made("rows 40 18")["input_ids"].flatten().tolist()) == list(range(18, 36))
+    assert sorted(made("rows 18 0 1")["input_ids"].flatten().tolist()) == list(range(1, 19))
+    assert sorted(made("rows-from-end 18")["input_ids"].flatten().tolist()) == list(range(-18, 0))
+
+
+def test_one_column_alone_can_be_filled() -> None:
+    plain, filled = made("random", seed=3)["features"], made("column-2 rows 12", seed=3)["features"]
+    assert torch.equal(plain[..., [0, 1, 3]], filled[..., [0, 1, 3]])
+    assert set(filled[..., 2].flatten().tolist()) == set(map(float, range(12)))
+
+
+def test_what_a_dtype_cannot_hold_is_no_call() -> None:
+    small = bind(Case(Job(lambda x: x + 1, (torch.tensor([1, 2], dtype=torch.uint8),)))).value
+    with pytest.raises(ValueError, match="does not go so far"):
+        small.vary({}, "rows 300", 0)
+    assert {0, 255} <= set(small.vary({}, "whole-dtype", 0)[0].tolist())
+    half = bind(Case(Job(lambda x: x + 1, (torch.tensor([1.0, 2.5]).half(),)))).value
+    with pytest.raises(ValueError, match="goes further"):
+        half.vary({}, "above 1e+06", 0)
+
+
+def test_positions_need_not_be_one_plain_range() -> None:
+    plain = made("random")["position_ids"]
+    ragged, gapped, reset, twice = (made(f"{w}-positions")["position_ids"] for w in ("ragged", "gapped", "reset", "repeated"))
+    assert len({tuple(row) for row in ragged.tolist()}) > 1
+    assert int(ragged.min()) == 0
+    assert bool((gapped.diff(dim=-1) >= 1).all() and (gapped.diff(dim=-1) > 1).any())
+    assert reset[0].tolist() == [0, 1, 2, 0, 1, 2]
+    assert twice[0].tolist() == [0, 0, 1, 1, 2, 2]
+    assert plain[0].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_lengths_may_be_zero_and_masks_may_number_documents() -> None:
+    assert 0 in made("some-empty")["lengths"].tolist()
+    assert set(made("all-empty")["lengths"].tolist()) == {0}
+    packed = made("segments", sequence_length=30)["attention_mask"]
+    assert {1, 2, 3} <= set(packed.flatten().tolist())
+    assert bool((packed[0] > 0).all())
+
+
+def test_zeros_and_ones_that_are_no_mask_by_name_are_drawn_anew() -> None:
+    bag = bind(Case(Job(lambda words: words.float().cumsum(-1), (torch.randint(0, 2, (4, 10)),)))).value
+    assert bag.roles == {"words": "flags"}
+    assert len({tuple(bag.vary({}, "random", s)[0].flatten().tolist()) for s in range(4)}) == 4
+
+
+def test_an_index_goes_over_all_of_what_it_points_into() -> None:
+    table = torch.randn(50)
+    found = bind(Case(Job(lambda x, t: x * table[t], (torch.randn(3), torch.tensor([3, 1, 2]))))).value
+    assert max(int(found.vary({}, "random", s)[1].max()) for s in range(20)) > 40

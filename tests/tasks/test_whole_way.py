@@ -88,6 +88,9 @@ def test_a_directory_from_the_command_line_generates_and_chats(tmp_path: Path) -
     assert "verified" in told
     made = {p.name for p in (tmp_path / "out").iterdir()}
     assert {"model.onnx", "config.json", "generation_config.json", "tokenizer.json", "torchferry.json"} <= made
+    verdict = command("verify", f"hf:{tmp_path / 'hf'}", str(tmp_path / "out"))
+    assert "padded on the left and padded on the right" in " ".join(verdict.split())
+    assert "was verified against its model" in command("verify", "--certificate", str(tmp_path / "out"))
     written = json.loads(command("generate", str(tmp_path / "out"), "hello there", "--max-new-tokens", "9", "--format", "json"))
     ids = torch.tensor([words("hello there")["input_ids"]])
     wanted = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=9, do_sample=False, pad_token_id=end)

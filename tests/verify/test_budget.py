@@ -1,9 +1,8 @@
-"""How much is tried: a number and a time that can be set, the most telling trials whatever they take, costly ones not at all."""
+"""How much is tried: a number of trials and an amount of work, neither of which hangs on the clock unless the user sets one."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,66 +10,85 @@ import torch
 from crossing import crossed, stock, verdict
 from torch import nn
 
-from torchferry.records import Bound, Budget, Case, Job, Signature, Step
+from torchferry.records import Bound, Budget, Case, Dim, Job, Signature, Step, TensorSpec
+from torchferry.verify.run.eager_trace import record
 from torchferry.verify.trials import budget as purse
-from torchferry.verify.trials.budget import ESSENTIAL, SHARE, SHORTEST, USUAL, Purse
+from torchferry.verify.trials.budget import DIRECTED, ESSENTIAL, SHARE, USUAL, WORK, Purse
+from torchferry.verify.trials.work import Work, measured
 
 EXAMPLE = (torch.randn(2, 4),)
 
 
-def case(budget: Budget | None = None, export: float = 0.0) -> Case:
+def case(budget: Budget | None = None) -> Case:
     bound = Bound(nn.Identity(), EXAMPLE, Signature((), ()), ("y",), None, lambda s, v, n: EXAMPLE, dict)
-    return Case(Job(budget=budget or Budget()), (Step("inputs", bound, seconds=export),))
+    return Case(Job(budget=budget or Budget()), (Step("inputs", bound),))
 
 
-def spend(purse: Purse, trials: int, seconds: float = 0.0, work: float = 0.0) -> None:
+def spent(work: float, trials: int, *, directed: bool = False, budget: Budget | None = None) -> Purse:
+    made = Purse(case(budget), Work(work))
     for _ in range(trials):
-        with purse.paying():
-            end = time.thread_time() + work
-            while time.thread_time() < end:
-                pass
-            time.sleep(seconds)
+        made.pay({}, directed=directed)
+    return made
 
 
 def test_number_and_time_can_be_set_and_are_shown_as_they_pass(tmp_path: Path) -> None:
     path, seen = stock(nn.ReLU(), EXAMPLE, tmp_path / "m.onnx"), []
     few = verdict(nn.ReLU(), EXAMPLE, path, budget=Budget(trials=7), progress=seen.append)
-    assert len(few.trials) == 7
-    assert [e.done for e in seen if e.kind == "tick"] == list(range(1, 8))
+    assert 7 < len(few.trials) <= 7 * (1 + DIRECTED)
+    assert [e.done for e in seen if e.kind == "tick"] == list(range(1, len(few.trials) + 1))
     short = verdict(nn.ReLU(), EXAMPLE, path, budget=Budget(seconds=0.0))
     assert len(short.trials) == ESSENTIAL
 
 
-def test_the_most_telling_trials_run_however_long_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(purse, "SHORTEST", 0.0)
-    slow = Purse(case())
-    spend(slow, USUAL - 1, work=0.04)
-    assert not slow.empty
-    spend(slow, 1)
-    assert slow.empty
+def test_trials_that_the_clock_ended_are_said_to_be_cut_short(tmp_path: Path) -> None:
+    path = stock(nn.ReLU(), EXAMPLE, tmp_path / "m.onnx")
+    assert "cut short" in str(verdict(nn.ReLU(), EXAMPLE, path, budget=Budget(seconds=0.0)))
+    assert "cut short" not in str(verdict(nn.ReLU(), EXAMPLE, path, budget=Budget(seconds=600.0)))
 
 
-def test_cheap_trials_are_counted_and_not_timed_so_that_a_busy_machine_sees_no_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(purse, "SHORTEST", 0.0)
-    waiting = Purse(case())
-    spend(waiting, USUAL + 1, seconds=0.01)  # time passes, but this process does nothing
-    assert not waiting.empty
+def test_the_most_telling_trials_run_however_much_they_cost() -> None:
+    assert not spent(WORK, USUAL - 1).empty(directed=False)
+    assert spent(WORK, USUAL).empty(directed=False)
 
 
-def test_trials_may_take_as_long_as_the_export_did_and_a_little_in_any_case() -> None:
-    dear = Purse(case(export=70.0))
-    spend(dear, 2, work=0.04)
-    assert dear.limit == 70.0
-    dear = Purse(case(export=0.1))
-    spend(dear, 2, work=0.04)
-    assert dear.limit == SHORTEST
+def test_ordinary_and_directed_trials_do_not_squeeze_each_other_out() -> None:
+    assert not spent(WORK, USUAL).empty(directed=True)
+    many = spent(1.0, DIRECTED * 64, directed=True)
+    assert many.empty(directed=True)
+    assert not many.empty(directed=False)
 
 
-def test_a_trial_that_would_eat_up_what_is_left_is_passed_over() -> None:
-    purse = Purse(replace(case(), job=Job(budget=Budget(seconds=4.0))))
-    spend(purse, 2, seconds=0.1)
-    assert purse.affords(2)
-    assert not purse.affords(4.0 / SHARE / 0.1 * 1.5)
+def test_the_clock_decides_nothing_unless_the_user_sets_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting, timed = spent(1.0, ESSENTIAL), spent(1.0, ESSENTIAL, budget=Budget(seconds=50.0))
+    monkeypatch.setattr(purse.time, "perf_counter", lambda: time.monotonic() + 1e6)
+    assert not waiting.late
+    assert timed.late
+
+
+def test_a_trial_that_would_eat_up_what_there_is_is_passed_over() -> None:
+    made = Purse(case(), Work(WORK / SHARE / 10, sizes={"n": 4}))
+    assert made.affords({"n": 8})
+    assert not made.affords({"n": 400})
+    assert Purse(case(), Work(10 * WORK, sizes={"n": 4})).affords({"n": 4})  # what the example costs may always be spent
+
+
+class Attention(nn.Module):
+    def forward(self, x):
+        return (x @ x.transpose(1, 2)).softmax(-1) @ x
+
+
+def test_work_is_counted_and_grows_as_the_model_does() -> None:
+    example = (torch.randn(2, 16, 4),)
+    signature = Signature((TensorSpec("x", "float32", ("b", "n", 4)),), (Dim("b"), Dim("n")))
+
+    def vary(sizes: dict[str, int], values: str, seed: int) -> tuple[torch.Tensor, ...]:
+        return (torch.randn(sizes.get("b", 2), sizes.get("n", 16), 4),)
+
+    bound = Bound(Attention(), example, signature, ("y",), None, vary, dict)
+    work = measured(bound, record(bound.module, example), {"b": 2, "n": 16})
+    for sizes, name in (({"b": 200}, "b"), ({"n": 1600}, "n")):
+        real = measured(bound, record(bound.module, vary(sizes, "", 0)), {}).example
+        assert real / 3 < work.of(sizes) < real * 3, name
 
 
 def test_the_same_seed_gives_the_same_verdict_and_another_seed_other_values(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def test_what_lies_under_the_padding_must_not_leak(tmp_path: Path) -> None:
     example = (torch.randn(2, 5, 3), torch.ones(2, 5, dtype=torch.int64))
     result = verdict(Pooled(0.0), example, stock(Pooled(5e-6), example, tmp_path / "m.onnx"))
     assert not result.ok
-    assert {t.values for t in result.trials if t.outcome == "differ"} == {"other-padding"}
+    assert "other-padding" in {t.values for t in result.trials if t.outcome == "differ"}
 
 
 def test_padding_that_matters_in_eager_may_matter_in_the_file(tmp_path: Path) -> None:

@@ -4,83 +4,75 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import torch
-from crossing import errors, stock, verdict
+from crossing import crossed, errors, stock, verdict
 from torch import nn
-
-from torchferry.records import Bound, Fault, Signature, TensorSpec, Tolerance, Translated
-from torchferry.verify.judge.excuses.lowest_first import LowestFirst
-from torchferry.verify.judge.model_traits import nature
-from torchferry.verify.judge.trial import Bench, judge
-from torchferry.verify.run.both_sides import Sides
-from torchferry.verify.run.eager_trace import record
-from torchferry.verify.trials.plans import Plan
 
 
 class Peaks(nn.Module):
-    """Where the highest numbers stand, as rows and columns."""
+    """Where the highest numbers stand, as rows and columns; which of several equals is picked, torch leaves open."""
 
-    def __init__(self, width: int = 6):
+    def __init__(self, swapped: bool = False, lowest: bool = False):
         super().__init__()
-        self.width, self.gain = width, nn.Parameter(torch.ones(1))
+        self.swapped, self.lowest = swapped, lowest
 
     def forward(self, x):
-        i = (x * self.gain).flatten(1).topk(5).indices
-        return torch.stack((i % self.width, i // self.width), -1)
+        i = x.flatten(1).topk(5, largest=not self.lowest).indices
+        places = (i // 6, i % 6) if self.swapped else (i % 6, i // 6)
+        return torch.stack(places, -1)
 
 
-class Flat(nn.Module):
-    def __init__(self, model: nn.Module):
+MOSTLY_ZERO = torch.zeros(3, 4, 6)
+MOSTLY_ZERO[:, 2, 3], MOSTLY_ZERO[:, 1, 1] = 3.0, 2.0
+
+
+def test_numbers_that_follow_from_the_order_of_equal_keys_are_told_as_such(tmp_path: Path) -> None:
+    result = crossed(Peaks(), (MOSTLY_ZERO,), tmp_path)
+    assert result.ok, [(d.code, d.message) for d in result.diagnoses]
+    assert {t.outcome for t in result.trials if t.values == "example"} <= {"agree", "tie-order"}
+
+
+def test_numbers_that_do_not_follow_from_it_are_wrong(tmp_path: Path) -> None:
+    for n, twin in enumerate((Peaks(swapped=True), Peaks(lowest=True))):
+        assert errors(verdict(Peaks(), (MOSTLY_ZERO,), stock(twin, (MOSTLY_ZERO,), tmp_path / f"{n}.onnx")))
+
+
+class Reranked(nn.Module):
+    """What is sorted along with its keys: the same rows, in an order that nobody asked for."""
+
+    def __init__(self, fault: str = ""):
         super().__init__()
-        self.model = model
+        self.fault = fault
 
-    def forward(self, *args):
-        return (self.model(*args),)
-
-
-def outcome(model: nn.Module, example: torch.Tensor, got: np.ndarray) -> str:
-    """Return how a file that gives `got` is judged."""
-
-    class Given(Sides):
-        def run(self, args, session=None) -> list[np.ndarray] | Fault:
-            return [got]
-
-    flat = Flat(model)
-    bound = Bound(flat, (example,), Signature((TensorSpec("x", "float32", ()),), ()), ("y",), None, lambda *_: (example,), dict)
-    sides = Given(bound, Translated(Path("m.onnx"), 18, (), ()), None, "", (0,))
-    bench = Bench(sides, Tolerance(1e-5, 1e-5, ""), nature(flat, record(flat, (example,)).notes, (False,)))
-    return judge(bench, Plan({}, "example", given=(example,)), (example,)).trial.outcome
+    def forward(self, scores, rows):
+        best = scores.topk(6, largest=self.fault != "ascending").indices
+        found = rows[best]
+        return found.flip(0) if self.fault == "reversed" else found.flip(1) if self.fault == "turned" else found
 
 
-MOSTLY_ZERO = torch.zeros(1, 4, 6)
-MOSTLY_ZERO[0, 2, 3], MOSTLY_ZERO[0, 1, 1] = 3.0, 2.0
+def test_the_same_numbers_in_another_order_are_no_tie_unless_equal_keys_say_so(tmp_path: Path) -> None:
+    for example in ((torch.randn(12), torch.randn(12, 2)), (torch.randint(0, 3, (12,)).float(), torch.randn(12, 2))):
+        assert verdict(Reranked(), example, stock(Reranked(), example, tmp_path / "same.onnx")).ok
+        for fault in ("ascending", "reversed", "turned"):
+            assert errors(verdict(Reranked(), example, stock(Reranked(fault), example, tmp_path / "m.onnx"))), fault
 
 
-def test_numbers_that_follow_from_the_order_of_equal_keys_are_told_as_such() -> None:
-    lowest = np.array([[[3, 2], [1, 1], [0, 0], [1, 0], [2, 0]]])  # onnx: of equal keys the lower index comes first
-    eager = Peaks()(MOSTLY_ZERO).detach().numpy()
-    assert outcome(Peaks(), MOSTLY_ZERO, lowest) == ("agree" if np.array_equal(eager, lowest) else "tie-order")
-    with LowestFirst():
-        assert np.array_equal(Peaks()(MOSTLY_ZERO).detach().numpy(), lowest)
+class First(nn.Module):
+    """The first of several equals, as `argmax` is documented to give it."""
+
+    def __init__(self, last: bool):
+        super().__init__()
+        self.last = last
+
+    def forward(self, ids):
+        hits = (ids == 2).int()
+        return ids.shape[1] - 1 - hits.flip(1).argmax(1) if self.last else hits.argmax(1)
 
 
-def test_numbers_that_do_not_follow_from_it_are_wrong() -> None:
-    swapped = np.array([[[2, 3], [1, 1], [0, 0], [0, 1], [0, 2]]])
-    assert outcome(Peaks(), MOSTLY_ZERO, swapped) == "differ"
-
-
-def test_every_op_that_picks_prefers_the_lower_index() -> None:
-    keys = torch.tensor([[1.0, 2.0, 2.0, 0.0, 0.0, 2.0]])
-    with LowestFirst():
-        assert keys.topk(2).indices.tolist() == [[1, 2]]
-        assert keys.sort(descending=True).indices.tolist() == [[1, 2, 5, 0, 3, 4]]
-        assert keys.argmax(-1).tolist() == [1]
-        assert int(keys.argmin()) == 3
-        assert keys.max(-1).indices.tolist() == [1]
-        assert keys.min(-1, keepdim=True).indices.tolist() == [[3]]
-        assert float(keys.max()) == 2.0
-        assert torch.equal(keys.topk(3, largest=False).values, torch.tensor([[0.0, 0.0, 1.0]]))
+def test_the_last_of_several_equals_is_not_the_first(tmp_path: Path) -> None:
+    example = (torch.tensor([[5, 2, 7, 2, 9], [3, 4, 2, 2, 5]]),)
+    assert verdict(First(False), example, stock(First(False), example, tmp_path / "first.onnx")).ok
+    assert errors(verdict(First(False), example, stock(First(True), example, tmp_path / "last.onnx")))
 
 
 class Nearest(nn.Module):

@@ -181,7 +181,7 @@ def test_a_file_made_for_a_batch_of_one_is_right_there_and_said_to_be(tmp_path: 
 
 def test_another_models_file_is_refused(tmp_path: Path) -> None:
     path = stock(nn.Linear(4, 4), (torch.randn(2, 4),), tmp_path / "a.onnx")
-    assert errors(verdict(nn.Linear(4, 4), (torch.randn(2, 4),), path)) == ["NUM001"]
+    assert errors(verdict(nn.Linear(4, 4), (torch.randn(2, 4),), path)) == ["NUM030"]
 
 
 def test_a_file_with_other_outputs_is_refused(tmp_path: Path) -> None:
@@ -197,7 +197,8 @@ def test_a_file_that_ends_at_a_size_of_its_own_is_tried_beyond_it(tmp_path: Path
     example = (torch.randn(2, 6, 3),)
     result = verdict(Twice(), example, stock(FirstTwenty(), example, tmp_path / "a.onnx", LENGTH))
     assert errors(result) == ["NUM002"]
-    assert {t.sizes["length"] for t in result.trials if t.outcome == "differ"} == {21}
+    assert min(t.sizes["length"] for t in result.trials if t.outcome == "differ") == 21
+    assert max(t.sizes["length"] for t in result.trials if t.outcome == "agree") == 20
 
 
 def test_a_file_that_counts_positions_by_itself_is_caught(tmp_path: Path) -> None:
@@ -205,4 +206,6 @@ def test_a_file_that_counts_positions_by_itself_is_caught(tmp_path: Path) -> Non
     two.load_state_dict(one.state_dict())
     example = (torch.randn(2, 5, 4), torch.arange(5).expand(2, 5).clone())
     result = verdict(one, example, stock(two, example, tmp_path / "a.onnx"))
-    assert {t.values for t in result.trials if t.outcome == "differ"} == {"later-positions"}
+    wrong = {t.values for t in result.trials if t.outcome == "differ"}
+    assert {"later-positions", "ragged-positions", "rows 16"} <= wrong
+    assert not wrong & {"example", "random", "negative", "zeros"}  # at plain positions the file is right

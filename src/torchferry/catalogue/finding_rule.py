@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Finding, Location, Repair, Safety
+from torchferry.records import Case, Diagnosis, Edit, Facts, Finding, Location, Repair, Safety
 
+GUESS = "a guess, not shown"
 Offer = tuple[str, Edit, Safety]  # what it does, in words; the edit; how safe it is
 
 
@@ -47,14 +48,27 @@ class FindingRule(Rule):
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         for finding in self.found(case):
             where = finding.location or Location()
-            yield Diagnosis(self.code, self.message(finding), self.help(finding), where, self.evidence(finding))
+            evidence = (*self.evidence(finding), *_guesses(self.offers(case, finding)))
+            yield Diagnosis(self.code, self.message(finding), self.help(finding), where, evidence)
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
         for finding in self.found(case):
             if self.message(finding) == found.message:
                 for title, edit, safety in self.offers(case, finding):
-                    yield Repair(self.code, title, edit, safety)
+                    changes = f"{GUESS}: {edit.params['guess']}" if edit.params.get("guess") else ""
+                    yield Repair(self.code, title, edit, safety, changes)
                 return
+
+
+def as_guess(title: str, edit: Edit, why: str) -> Offer:
+    """Return an offer that nothing shows to be right: it is made only when asked for, and what comes out is never `ok`."""
+    return title, Edit(edit.stage, edit.name, {**edit.params, "guess": why}), "unsafe"
+
+
+def _guesses(offers: Iterator[Offer]) -> tuple[str, ...]:
+    """Return what could be done about it that is only a guess, in words."""
+    guesses = [(title, edit.params["guess"]) for title, edit, _ in offers if edit.params.get("guess")]
+    return tuple(f'{GUESS}: {title}; {why}; `repair="unsafe"` does it all the same' for title, why in guesses)
 
 
 def at(finding: Finding) -> str:
@@ -76,12 +90,14 @@ def shapes(found: dict[str, list[Any]]) -> str:
     return ", ".join(f"`{n}` [{', '.join(str(s) for s in sizes)}]" for n, sizes in found.items())
 
 
-def offer_of_moving_sizes(plan: dict[str, Any]) -> Offer:
+def offer_of_moving_sizes(facts: Facts) -> Offer:
     """Return the repair that a plan stands for: axes declared as moving, or only what was baked in computed again."""
+    plan, example = facts["plan"], {"example": facts["example"]}  # the sizes at which both files can be compared
+    params = {"rewrites": plan["rewrites"], **example}
+    title, edit = "compute the baked sizes from the inputs", Edit("check", "rewrite-constants", params)
     if plan["axes"]:
-        return "let the sizes move", Edit("check", "free-sizes", plan), "safe"
-    edit = Edit("check", "rewrite-constants", {"rewrites": plan["rewrites"]})
-    return "compute the baked sizes from the inputs", edit, "safe"
+        title, edit = "let the sizes move", Edit("check", "free-sizes", {**plan, **example})
+    return as_guess(title, edit, facts["guess"]) if facts["guess"] else (title, edit, "safe")
 
 
 _kept: list[tempfile.TemporaryDirectory[str]] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import ntpath
 import posixpath
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import onnx
 
 from torchferry.check import dtypes, graph, sniff
+from torchferry.fingerprint import WeightsUnreadable, fingerprint, recorded
 from torchferry.records import Finding, Location
 
 LONGEST = 255  # bytes in the name of a file
@@ -27,6 +29,7 @@ class Piece:
     offset: int
     length: int | None
     needs: int | None
+    checksum: str = ""  # SHA-1 of the whole data file, which few tools write
 
     @property
     def end(self) -> int:
@@ -47,6 +50,7 @@ def piece_of(tensor: onnx.TensorProto) -> Piece:
         _number(entries.get("offset")) or 0,
         _number(entries.get("length")),
         needed(tensor),
+        entries.get("checksum", "").lower(),
     )
 
 
@@ -67,12 +71,12 @@ def findings(model: onnx.ModelProto, folder: Path, own: str) -> list[Finding]:
     by_location: dict[str, list[Piece]] = {}
     for piece in pieces(model):
         by_location.setdefault(piece.location, []).append(piece)
-    moves = _moves(by_location, folder, own)
+    moves = _moves(model, by_location, folder, own)
     where = Location(file=str(folder / own))
     return [f for x, group in by_location.items() for f in _examine(x, group, folder, where, moves.get(x))]
 
 
-def _examine(location: str, group: list[Piece], folder: Path, where: Location, moved: str | None) -> Iterator[Finding]:
+def _examine(location: str, group: list[Piece], folder: Path, where: Location, moved: Meant | None) -> Iterator[Finding]:
     facts: dict[str, Any] = {
         "data": location,
         "tensors": [p.tensor for p in group],
@@ -80,7 +84,7 @@ def _examine(location: str, group: list[Piece], folder: Path, where: Location, m
     }
     if not _there(location, folder):
         trouble = path_trouble(location)
-        facts |= {"trouble": trouble or "missing", "found": moved}
+        facts |= {"trouble": trouble or "missing", "found": moved.file if moved else None, "guess": moved.guess if moved else ""}
         yield Finding("external-data-path" if trouble or moved else "external-data-missing", where, facts)
         return
     file = folder / location
@@ -116,38 +120,92 @@ def _there(location: str, folder: Path) -> bool:
     return path_trouble(location) is None and (folder / location).is_file()
 
 
-def _moves(by_location: dict[str, list[Piece]], folder: Path, own: str) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """The file that a location which leads nowhere may mean, and why that is only a guess (empty: it is shown)."""
+
+    file: str
+    guess: str = ""
+
+
+def _moves(model: onnx.ModelProto, by_location: dict[str, list[Piece]], folder: Path, own: str) -> dict[str, Meant]:
     """Return the file meant by each location that leads nowhere; none where the tensors of another location lie."""
     there = {x: posixpath.normpath(x) for x in by_location if _there(x, folder)}
-    lost = {x: max(p.end for p in group) for x, group in by_location.items() if x not in there}
-    moves = {x: file for x, needs in lost.items() if (file := _elsewhere(x, needs, folder, own)) is not None}
-    homes = {**there, **moves}
+    if len(lost := [x for x in by_location if x not in there]) == 1 and (certified := recorded(model)) is not None:
+        needs = max(p.end for p in by_location[lost[0]])
+        told = [p for p in _candidates(folder, own, needs) if _certified(model, certified, lost[0], p, folder)]
+        return {lost[0]: Meant(told[0].relative_to(folder).as_posix())} if told else {}
+    moves = {x: m for x, group in by_location.items() if x not in there and (m := _elsewhere(x, group, folder, own)) is not None}
+    homes = {**there, **{x: m.file for x, m in moves.items()}}
 
     def free(location: str) -> bool:
         others = [p for y, file in homes.items() if y != location and file == homes[location] for p in by_location[y]]
         return not any(a.offset < b.end and b.offset < a.end for a in by_location[location] for b in others)
 
-    return {x: file for x, file in moves.items() if free(x)}
+    return {x: m for x, m in moves.items() if free(x)}
 
 
-def _elsewhere(location: str, needs: int, folder: Path, own: str) -> str | None:
-    """Return the file in the model's folder that is likely meant: of that name, or the only one of that size."""
-    by_size = path_trouble(location) != "outside"
-    path = PurePosixPath(location.replace("\\", "/"))
-    plain = [str(PurePosixPath(*path.parts[i:])) for i in range(len(path.parts))]
-    for name in plain:
-        if path_trouble(name) is None and _holds(folder / name, needs):
-            return name
-    try:
-        siblings = [p for p in folder.iterdir() if p.name != own and p.is_file() and p.suffix != ".onnx"]
-    except OSError:
+def _elsewhere(location: str, group: list[Piece], folder: Path, own: str) -> Meant | None:
+    """Return the file that is meant: the one of the recorded checksum, else of the recorded name and length; or a likely one.
+
+    The size alone shows nothing: any file may have it.
+    """
+    name, needs = PurePosixPath(location.replace("\\", "/")).name, max(p.end for p in group)
+    near = _candidates(folder, own, needs)
+    if sums := {p.checksum for p in group if p.checksum}:
+        told = [p for p in near if sums == {_sha1(p)}]
+        return Meant(told[0].relative_to(folder).as_posix()) if told else None
+    named = [p for p in near if p.name == name]
+    if len(named) == 1:
+        found = named[0].relative_to(folder).as_posix()
+        there = found == name or PurePosixPath(location.replace("\\", "/")).match(found)
+        away = "" if there else "it lies in another folder than the model and the path that it records"
+        return Meant(found, away or _doubt(named[0], location, needs, folder))
+    if named or path_trouble(location) == "outside":
         return None
-    alike = [p for p in siblings if p.name.lower() == path.name.lower() and _holds(p, needs)]
-    deeper = [] if alike or not by_size else [p for p in _below(folder) if p.name == path.name and _holds(p, needs)]
-    if len(deeper) == 1:
-        return deeper[0].relative_to(folder).as_posix()
-    exact = alike or [p for p in siblings if by_size and p.stat().st_size == needs and _holds(p, needs)]
-    return exact[0].name if len(exact) == 1 else None
+    alike = [p for p in near if p.parent == folder and (p.name.lower() == name.lower() or p.stat().st_size == needs)]
+    why = "neither its name nor a checksum says that these are the weights"
+    return Meant(alike[0].name, why) if len(alike) == 1 else None
+
+
+def _doubt(file: Path, location: str, needs: int, folder: Path) -> str:
+    """Return why a file of the recorded name may not be the one: it is longer, or another one lies at the very place."""
+    if (size := file.stat().st_size) != needs:
+        return f"it has {size} bytes, the weights take {needs}"
+    place = folder / location
+    there = path_trouble(location) in ("absolute", "outside") and place.is_file()
+    other = there and (place.stat().st_size != size or _sha1(place) != _sha1(file))
+    return f"another file of that name lies at `{location}`" if other else ""
+
+
+def _certified(model: onnx.ModelProto, certified: dict[str, Any], location: str, file: Path, folder: Path) -> bool:
+    """Whether, read from a file, the weights are those that the certificate in the model speaks of."""
+    moved = onnx.ModelProto()
+    moved.CopyFrom(model)
+    relocate(moved, {location: file.relative_to(folder).as_posix()})
+    try:
+        return bool(fingerprint(moved, folder)["weights"] == certified.get("weights"))
+    except (WeightsUnreadable, OSError):
+        return False
+
+
+def _candidates(folder: Path, own: str, needs: int) -> list[Path]:
+    """Return the files that are long enough to hold the weights, and are not models themselves."""
+    try:
+        return [p for p in _near(folder) if p.name != own and p.suffix != ".onnx" and _holds(p, needs)]
+    except OSError:
+        return []
+
+
+def _sha1(file: Path) -> str:
+    """Return the digest that ONNX keeps of data files."""
+    with file.open("rb") as data:
+        return hashlib.file_digest(data, "sha1").hexdigest()
+
+
+def _near(folder: Path) -> list[Path]:
+    """Return the files in a folder and in its folders."""
+    return [p for p in folder.iterdir() if p.is_file()] + _below(folder)
 
 
 def _below(folder: Path) -> list[Path]:

@@ -15,6 +15,9 @@ import numpy as np
 from torchferry.check import dtypes
 
 CONVERTED = "it was turned into one"
+# names that say nothing of what they stand for: those that exporters and users make up
+NAMELESS = re.compile(r"onnx::\w+|(inputs?|x|data|args?|tensor|sample|value|input_tensor)?([._:/]?\d+)*", re.I)
+BATCH = re.compile(r"(.*[^a-z])?(batch|n|b|bs)([^a-z].*)?|batch.*", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,20 +96,24 @@ def _names(
     missing = [n for n in wanted if n not in feed]
     unknown = [k for k in feed if k not in wanted and k not in optional]
     changes: list[Change] = []
+    hint = {}
     for key, name in _pairs(unknown, missing, wanted, feed):
+        if not _tells(key, name, wanted):
+            hint[name] = f"; a guess, not shown: `{key}` may be meant"
+            continue
         named[name] = feed[key]
         changes.append(Change("feed-name", name, f"`{key}` is fed, the file's input is called `{name}`", "it was taken for that"))
         unknown.remove(key)
         missing.remove(name)
     changes += [Change("feed-extra", k, f"`{k}` is fed, the file has no such input", "it was dropped") for k in unknown]
-    refusals = [Refusal("feed-missing", n, f"the input `{n}` ({_says(wanted[n])}) is not fed") for n in missing]
+    refusals = [Refusal("feed-missing", n, f"the input `{n}` ({_says(wanted[n])}) is not fed{hint.get(n, '')}") for n in missing]
     return named, changes, refusals
 
 
 def _pairs(
     unknown: list[str], missing: list[str], wanted: Mapping[str, Declared], feed: Mapping[str, Any]
 ) -> list[tuple[str, str]]:
-    """Return which unknown keys are surely which missing inputs."""
+    """Return which unknown keys may be which missing inputs: the only ones left that fit, or those of the same name."""
     if len(unknown) == len(missing) == 1:
         return [(unknown[0], missing[0])] if _plausible(wanted[missing[0]], feed[unknown[0]], but=(0,)) else []
     pairs: list[tuple[str, str]] = []
@@ -116,6 +123,21 @@ def _pairs(
             if len(near) == 1 and sum(alike(str(near[0]), n) for n in missing) == 1 and _plausible(wanted[name], feed[near[0]]):
                 pairs.append((near[0], name))
     return pairs
+
+
+def _tells(key: str, name: str, wanted: Mapping[str, Declared]) -> bool:
+    """Whether it is plain that a key means an input: by its name; or one of the two says nothing, and no other input is its like.
+
+    A mask that is fed where ids are missing fits them in type and shape, and is not them.
+    """
+    if _same(key, name) or _ends_with(key, name):
+        return True
+    like = [d for d in wanted.values() if d.name != name and (d.type, len(d.shape or ())) == _kind(wanted[name])]
+    return not like and any(NAMELESS.fullmatch(word) for word in (key, name))
+
+
+def _kind(spec: Declared) -> tuple[str, int]:
+    return spec.type, len(spec.shape or ())
 
 
 def _same(key: str, name: str) -> bool:
@@ -263,10 +285,14 @@ def _element_type(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
     if cast is None:
         return Refusal("feed-dtype", spec.name, f"`{spec.name}` is {given}, the file takes {wanted}: {lost}"), []
     return cast, [
-        Change(
-            "feed-dtype", spec.name, f"`{spec.name}` is fed as {given}, the file takes {wanted}", "it was cast: nothing is lost"
-        )
+        Change("feed-dtype", spec.name, f"`{spec.name}` is fed as {given}, the file takes {wanted}", _done(value, cast))
     ]
+
+
+def _done(value: np.ndarray, cast: np.ndarray) -> str:
+    with np.errstate(all="ignore"):
+        same = np.array_equal(cast.astype(np.float64), value.astype(np.float64), equal_nan=True)
+    return "it was cast: nothing is lost" if same else "it was cast, and rounded to as many digits as that has"
 
 
 def _cast(value: np.ndarray, want: np.dtype) -> tuple[np.ndarray | None, str]:
@@ -282,8 +308,14 @@ def _cast(value: np.ndarray, want: np.dtype) -> tuple[np.ndarray | None, str]:
     with np.errstate(all="ignore"):
         cast = value.astype(want)
     if given == "f":
-        overflow = np.isinf(cast.astype(np.float64)) & np.isfinite(value.astype(np.float64))
-        return (None, f"{_first(value, overflow)} is beyond its range") if overflow.any() else (cast, "")
+        wide, narrow = value.astype(np.float64), cast.astype(np.float64)
+        overflow = np.isinf(narrow) & np.isfinite(wide)
+        if overflow.any():
+            return None, f"{_first(value, overflow)} is beyond its range"
+        tiny = 1e-30 if want.itemsize >= 4 else 1e-3  # denormals are noise, unless that is all there is
+        gone = (narrow == 0) & (np.abs(wide) > 0)
+        lost = gone.any() and np.abs(wide).max() < tiny
+        return (None, f"{_first(value, gone)} would become 0") if lost else (cast, "")
     # compared as exact integers: int64 to float32 and back must be the same number
     with np.errstate(all="ignore"):
         same = cast.astype(value.dtype) == value if target == "f" else (cast == value)
@@ -305,9 +337,11 @@ def _rank(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
     fits = [i for i in range(len(spec.shape)) if _could_be_one(spec.shape[i]) and not misfits(spec, np.expand_dims(value, i))]
     if not fits:
         return Refusal("feed-rank", spec.name, says + ", and no axis of size 1 makes it fit"), []
-    axis = fits[0]  # the batch axis where it fits; otherwise the first that does
-    if axis != 0 and len(fits) > 1:
-        return Refusal("feed-rank", spec.name, says + f", and an axis of size 1 fits at {fits}"), []
+    named = [i for i in fits if isinstance(size := spec.shape[i], str) and BATCH.fullmatch(size)]
+    if len(fits) > 1 and len(named) != 1:
+        words = f", and an axis of size 1 fits at {fits}; a guess, not shown: `{spec.name}[None]`"
+        return Refusal("feed-rank", spec.name, says + words), []
+    axis = fits[0] if len(fits) == 1 else named[0]  # the only place, or the one that the file calls a batch
     which = "the batch axis in front" if axis == 0 else f"axis {axis}"
     return np.expand_dims(value, axis), [Change("feed-rank", spec.name, says, f"{which} was added")]
 

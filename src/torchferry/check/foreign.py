@@ -14,6 +14,8 @@ from torchferry.check import dtypes, external, graph, passes, place, products, r
 from torchferry.check.arrival import Arrival
 from torchferry.check.feeds import Declared
 from torchferry.check.opening import Site, explain, refusal
+from torchferry.check.proof import mends
+from torchferry.check.proof.mending import Mending
 from torchferry.check.sniff import Sniffed
 from torchferry.check.support_of_release import lacking
 from torchferry.records import Case, Checked, Fault, Finding, Job, Location, Step
@@ -69,7 +71,8 @@ def _named_wrong(path: Path, model: onnx.ModelProto, target: Target | None) -> S
 def _model(job: Job, arrival: Arrival, target: Target | None, model: onnx.ModelProto) -> Step:
     path, folder, worker = arrival.path, arrival.folder, arrival.worker
     edits = [e for e in job.edits_for("check") if e.name not in NOT_PASSES]
-    home = path.parent
+    home, raw = path.parent, onnx.ModelProto()
+    raw.CopyFrom(model if edits else raw)
     for edit in edits:
         passes.apply(model, edit.name, edit.params)
     hidden = [f for f in external.findings(model, home, path.name) if f.kind in external.READ_AS_WEIGHTS]
@@ -78,13 +81,13 @@ def _model(job: Job, arrival: Arrival, target: Target | None, model: onnx.ModelP
         used = folder / job.file_name
         place.write(model, used, home)
         home = folder
-    found, reached = _open_and_run(job, model, used, Site(target, worker, home, used.name, folder))
-    found = [*hidden, *[f for f in found if f.kind not in external.READ_AS_WEIGHTS]]
+    found, reached = _open_and_run(job, raw, model, used, Site(target, worker, home, used.name, folder))
+    found = [*hidden, *mends.guesses(edits), *[f for f in found if f.kind not in external.READ_AS_WEIGHTS]]
     runtime = str(target) if target is not None else f"onnxruntime {worker.version()}"
     return Step("check", _checked(model, used, runtime, 0 if hidden else reached), findings=tuple(source.located(model, found)))
 
 
-def _open_and_run(job: Job, model: onnx.ModelProto, used: Path, site: Site) -> tuple[list[Finding], int]:
+def _open_and_run(job: Job, raw: onnx.ModelProto, model: onnx.ModelProto, used: Path, site: Site) -> tuple[list[Finding], int]:
     key = site.worker.open(used)
     if isinstance(key, Fault):
         return explain(model, key, site), 0
@@ -100,8 +103,11 @@ def _open_and_run(job: Job, model: onnx.ModelProto, used: Path, site: Site) -> t
     coerce = bool(job.edits_for("check", "coerce-feeds"))
     ran = run.on_given(opened, job.feeds, coerce) if job.feeds else run.on_made(opened, keep=mended)
     if job.onnx is not None and mended and ran.feeds:
+        edits = tuple(e for e in job.edits_for("check") if e.name not in NOT_PASSES)
+        feeds = tuple(f for f, o in zip(ran.feeds, ran.outputs, strict=True) if o is not None)
+        mending = Mending(site.worker, site.scratch, job.onnx.parent, site.home, raw, model, key, edits, feeds)
         precisely = unchanged.PRECISELY if job.edits_for("check", "flip-weights") else None
-        found += unchanged.findings(site.worker, job.onnx, ran.feeds, ran.outputs, precisely)
+        found += unchanged.findings(mending, job.onnx, precisely)
         found += unchanged.overflows(opened, job.edits_for("check", "cast-around"), ran.feeds)
     return [*found, *ran.findings], 2 if ran.all_ran else 1
 

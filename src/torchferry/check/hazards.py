@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -113,7 +114,13 @@ def _masked_rows(node: onnx.NodeProto, known: Mapping[str, Any]) -> list[list[in
 
 
 def _is_attention(model: onnx.ModelProto, softmax: onnx.NodeProto) -> bool:
-    """Whether the weights go into a product with values: PyTorch's attention then means zero for a row with nothing to see."""
+    """Whether the file itself says that PyTorch's attention operator made the softmax, and it feeds a product with values.
+
+    That operator gives zeros for a row with nothing to see; the same arithmetic written out in a model gives NaN in PyTorch too.
+    """
+    told = " ".join([softmax.name, *(p.value for p in softmax.metadata_props if isinstance(p.value, str))])
+    if not re.search(r"scaled_dot_product|(?<![a-z])sdpa(?![a-z])", told):
+        return False
     readers, waiting, seen = graph.readers(model.graph), [softmax], 0
     while waiting and seen < 20:
         node, seen = waiting.pop(), seen + 1

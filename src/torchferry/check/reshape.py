@@ -140,12 +140,19 @@ def _divided(sizes: list[Any], ins: list[int], outs: list[int], turn: Turn, choi
     rest = {o: prod(turn.target[p] for p in outs if p != o) for o in outs}
     paired = [o for o in outs if (turn.target[o], whole // max(1, rest[o])) in turn.pairs]
     same = [o for o in outs if any(turn.old[i] == turn.target[o] and turn.old[i] != turn.new[i] for i in ins)]
-    able = [o for o in dict.fromkeys([*paired, *same, *outs]) if rest[o] and whole % rest[o] == 0]
+    able = [o for o in dict.fromkeys([*paired, *same, *outs]) if rest[o] and whole % rest[o] == 0 and _in_order(o, ins, turn)]
     if not able:
         return False
     out, product = able[min(choice, len(able) - 1)], _product(ins, turn)
     sizes[out] = ["div", product, rest[out]] if rest[out] != 1 else product
     return True
+
+
+def _in_order(out: int, ins: list[int], turn: Turn) -> bool:
+    """Whether an axis that moves can be, or be part of, an axis of the result: a Reshape keeps elements in their order."""
+    start, end = prod(turn.target[:out]), prod(turn.target[: out + 1])
+    moving = ((prod(turn.old[:i]), prod(turn.old[: i + 1])) for i in ins if turn.old[i] != turn.new[i])
+    return any((start <= a and b <= end) or (a <= start and end <= b) for a, b in moving)
 
 
 def _named(sizes: list[Any], outs: list[int], turn: Turn) -> bool:

@@ -171,13 +171,9 @@ def _fixed_sizes(opened: Opened, tracer: Tracer | None, feed: Feed, fixed: list[
 
 
 def _is_turned(spec: Declared, array: np.ndarray) -> bool:
-    """Whether the sizes are the declared ones in another order: an image with its channels last, say."""
-    fixed = [s for s in spec.shape or () if isinstance(s, int)]
-    rest = list(array.shape)
-    for size in fixed:
-        if size in rest:
-            rest.remove(size)
-    return len(fixed) > 1 and len(rest) == array.ndim - len(fixed)
+    """Whether a fixed size that is not fed stands at another axis, where it is not declared: an image with its channels last."""
+    lost = [spec.shape[i] for i in misfits(spec, array) if spec.shape and (i or spec.shape[i] != 1)]  # a batch of 1 is no sign
+    return any(got in lost and want != got for want, got in zip(spec.shape or (), array.shape, strict=True))
 
 
 def _axis_name(spec: Declared, axis: int, feed: Feed) -> str:
@@ -186,13 +182,15 @@ def _axis_name(spec: Declared, axis: int, feed: Feed) -> str:
 
 
 def _plan(opened: Opened, tracer: Tracer, failure: Failure, feed: Feed, good: list[Feed]) -> baked.Plan | None:
-    """Return a plan found from a feed that runs: one of the user's, or one of the sizes that constants speak of."""
-    for example in (g for g in good if _sizes(g) != _sizes(feed)):
-        if (plan := baked.plan(tracer, example, feed, {})) is not None:
-            return plan
+    """Return a plan found from a feed that runs: one of the user's, or one of the sizes that constants speak of.
+
+    The first that is shown to be right; where none is, the first of all, as a guess.
+    """
+    plans = [p for g in good if _sizes(g) != _sizes(feed) and (p := baked.plan(tracer, g, feed, {})) is not None]
     sizes = _symbols(opened.declared, feed)
-    if not sizes:
-        return None
+    if plans or not sizes:
+        return next((p for p in plans if not p.guess), plans[0] if plans else None)
+    guessed: baked.Plan | None = None
     full = {s: v or 2 for s, v in sizes.items()}
     likely = ([full] if full != sizes else []) + guesses.example_guesses(failure, tracer.model, sizes)
     for guess in likely[:MOST_GUESSES]:
@@ -200,8 +198,10 @@ def _plan(opened: Opened, tracer: Tracer, failure: Failure, feed: Feed, good: li
         if isinstance(opened.worker.run(opened.key, example), Fault):
             continue
         if (plan := baked.plan(tracer, example, feed, {})) is not None:
-            return plan
-    return None
+            if not plan.guess:
+                return plan
+            guessed = guessed or plan
+    return guessed
 
 
 def _sizes(feed: Feed) -> dict[str, tuple[int, ...]]:
@@ -242,6 +242,7 @@ def _resized(array: Any, spec: Declared | None, sizes: Mapping[str, int]) -> Any
 def _plan_facts(plan: baked.Plan, feed: Feed) -> dict[str, Any]:
     return {
         "plan": {"axes": plan.axes, "rewrites": plan.rewrites},
+        "guess": plan.guess,
         "example": {n: list(a.shape) for n, a in plan.example.items() if isinstance(a, np.ndarray)},
         "fed": {n: list(a.shape) for n, a in feed.items() if isinstance(a, np.ndarray)},
     }

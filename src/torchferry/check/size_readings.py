@@ -39,8 +39,8 @@ def readings(
         return _spread(node, old, new)
     if node.op_type == "Reshape" and 0 in np.asarray(new.get(node.input[1], ())).reshape(-1) and (graph.opset(model) or 0) >= 14:
         return [{"do": "allow-zero", "node": label}]
-    if node.op_type == "Split" and len(set(_part_sizes(node, old))) == 1:
-        return [{"do": "equal-parts", "node": label}]
+    if node.op_type == "Split":
+        return _parts(node, _part_sizes(node, old), b)
     if node.op_type == "TopK":
         return [{"do": "at-most", "node": label, "axis": graph.attributes(node).get("axis", -1) % len(b or (1,))}]
     if node.op_type in RECURRENT:
@@ -98,6 +98,21 @@ def _initial_states(model: onnx.ModelProto, node: onnx.NodeProto, old: Values, n
     makers = graph.makers(model.graph)
     spread = [m for i in given if (m := makers.get(node.input[i])) is not None and m.op_type == "Expand"]
     return [r for m in spread if _fixed(model, m.input[0]) for r in _spread(m, old, new)]
+
+
+def _parts(node: onnx.NodeProto, parts: list[int], shape: tuple[int, ...] | None) -> list[dict[str, Any]]:
+    """Return how the parts of a Split may follow its size: all alike, or all but one, the last or the first, as they are."""
+    label = graph.label(node)
+    found: list[dict[str, Any]] = [{"do": "equal-parts", "node": label}] if len(set(parts)) == 1 else []
+    if shape is None or len(node.input) < 2 or not parts:
+        return found
+    axis = int(graph.attributes(node).get("axis", 0)) % len(shape)
+    for rest in (len(parts) - 1, 0):
+        others = sum(p for i, p in enumerate(parts) if i != rest)
+        if shape[axis] > others:
+            sizes = [["sub", ["size", node.input[0], axis], others] if i == rest else p for i, p in enumerate(parts)]
+            found.append({"do": "new-shape", "node": label, "sizes": sizes, "value": node.input[1]})
+    return found
 
 
 def _part_sizes(node: onnx.NodeProto, old: Values) -> list[int]:

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from torchferry.check.proof import mends
+from torchferry.check.proof.mending import Mending
 from torchferry.check.run import Opened
 from torchferry.check.trace import Feed
 from torchferry.records import Edit, Fault, Finding
-from torchferry.worker import Worker
 
 # Another opset or a rewritten node may sum in another order; anything beyond that is another meaning.
 RELATIVE, ABSOLUTE = 1e-3, 1e-5
@@ -22,22 +23,19 @@ LARGEST = 2**31 - 1
 PRECISELY = {"session.x64quantprecision": "1"}
 
 
-def findings(
-    worker: Worker, original: Path, feeds: Sequence[Feed], outputs: Sequence[Any], config: Mapping[str, str] | None = None
-) -> list[Finding]:
-    """Return where a mended file gives something else than the original; nothing where the original does not run."""
-    key = worker.open(original, config=dict(config or {}))
+def findings(mending: Mending, original: Path, config: Mapping[str, str] | None = None) -> list[Finding]:
+    """Return where a mended file gives something else than the original; where that does not run, what else is not shown."""
+    key = mending.worker.open(original, config=dict(config or {}))
     if isinstance(key, Fault):
-        return []
-    found = []
-    for number, (feed, mended) in enumerate(zip(feeds, outputs, strict=True)):
-        before = worker.run(key, feed) if mended is not None else Fault("NotRun", "")
-        if not isinstance(before, Fault):
-            found += [
-                Finding("outputs-changed", facts={"feed": number, "words": words}) for words in _differences(before, mended)
-            ]
-    worker.close(key)
-    return found
+        return mends.not_shown(mending) if mending.feeds else []
+    found, compared = [], 0
+    for number, feed in enumerate(mending.asked()):
+        before, after = mending.worker.run(key, feed), mending.outputs(feed)
+        if not isinstance(before, Fault) and after is not None:
+            compared += 1
+            found += [Finding("outputs-changed", facts={"feed": number, "words": words}) for words in _differences(before, after)]
+    mending.worker.close(key)
+    return found if compared else mends.not_shown(mending)
 
 
 def overflows(opened: Opened, edits: Sequence[Edit], feeds: Sequence[Feed]) -> list[Finding]:

@@ -51,12 +51,24 @@ Input = Annotated[
 Range = Annotated[
     list[str] | None, typer.Option("--range", metavar="DIM=LOW..HIGH", help="sizes that must work, as in batch=1..64")
 ]
+Domain = Annotated[
+    list[str] | None,
+    typer.Option("--domain", metavar="INPUT=LOW..HIGH", help="the values that an input may have, as in t=0..999"),
+]
+Tolerate = Annotated[
+    str | None, typer.Option("--tolerance", metavar="RTOL[,ATOL]", help="how much an output may differ; default: derived")
+]
 Target = Annotated[str | None, typer.Option(metavar="RUNTIME", help="what must load the file: onnxruntime==1.17, or 'opset 15'")]
 Repairs = Annotated[Literal["off", "safe", "unsafe"], typer.Option("--repair", help="which repairs may be made")]
 Format = Annotated[Literal["text", "json", "markdown", "sarif"], typer.Option("--format", help="how stdout is written")]
 Report = Annotated[Path | None, typer.Option(metavar="FILE", help="also write a report: .html, .md, .json, .sarif or .txt")]
 TimeLimit = Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="how long a stage may take before it counts as hung")]
-Trials = Annotated[int, typer.Option(metavar="N", min=1, help="how many comparisons with the eager model at most")]
+Trials = Annotated[
+    int,
+    typer.Option(
+        metavar="N", min=1, help="how many ordinary comparisons with the model; those directed at something come on top"
+    ),
+]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="where the values of the trials start from")]
 Reproducer = Annotated[Path | None, typer.Option(metavar="DIR", help="on a mismatch, write an input and a script that show it")]
 Remote = Annotated[bool, typer.Option("--trust-remote-code", help="run the Python code that comes with an hf: model")]
@@ -111,6 +123,8 @@ def export(
         typer.Option(metavar="NAME:AXES", help="name the axes that move, as in ids:batch,length or x:batch,_; or none"),
     ] = None,
     ranges: Range = None,
+    domain: Domain = None,
+    tolerance: Tolerate = None,
     opset: Annotated[int | None, typer.Option(metavar="N", min=1, help="the file's opset; default: the lowest that does")] = None,
     target: Target = None,
     repair: Repairs = "safe",
@@ -142,13 +156,17 @@ Examples:
 def verify(
     context: typer.Context,
     model: Annotated[str | None, typer.Argument(metavar="MODEL", help="the model, named as for `export`")] = None,
-    file: Annotated[Path | None, typer.Argument(metavar="FILE.onnx", help="the file, from any exporter")] = None,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE.onnx", help="the file, from any exporter; or a directory that `export` made")
+    ] = None,
     *,
     certificate: Annotated[
-        Path | None, typer.Option(metavar="FILE.onnx", help="show what was verified when the file was made; runs nothing")
+        Path | None, typer.Option(metavar="FILE.onnx", help="show what was verified when a file, or a directory, was made")
     ] = None,
     inputs: Input = None,
     ranges: Range = None,
+    domain: Domain = None,
+    tolerance: Tolerate = None,
     format: Format = "text",
     report: Report = None,
     time_limit: TimeLimit = 600.0,
@@ -159,7 +177,7 @@ def verify(
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare an ONNX file from any exporter with its model."""
+    """Compare an ONNX file from any exporter, or a directory that generates, with its model."""
     if certificate is not None:
         from torchferry.cli.certificate import show
 

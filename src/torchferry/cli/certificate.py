@@ -10,28 +10,43 @@ from typing import Any
 from torchferry import certificate
 from torchferry.cli.screen import console
 from torchferry.errors import UsageError
+from torchferry.records import Tolerance
+from torchferry.report import said
 from torchferry.report.words import share
 
 
 def show(path: Path, form: str) -> int:
-    """Write a file's certificate to stdout, and return the exit code: 1 for a file that is no longer the certified one."""
-    if not path.is_file():
-        raise UsageError(f"there is no file `{path}`")
-    found = certificate.read(path)
+    """Write a file's certificate to stdout, and return the exit code: 1 where it does not speak for the file as it is.
+
+    Of a directory, the certificates of all graphs in it.
+    """
+    files = sorted(path.glob("*.onnx")) if path.is_dir() else [path]
+    if not files:
+        raise UsageError(f"there is no .onnx file in `{path}`")
+    found = {file: certificate.read(file) for file in files}
     if form == "json":
-        print(json.dumps(found, indent=2))
-        return int(found["changed"])
-    since = ", but its graph or its weights have changed since: nothing below speaks of this file" if found["changed"] else ""
+        told = [{**f.data, "file": str(p), "objections": f.objections, "changed": bool(f.objections)} for p, f in found.items()]
+        print(json.dumps(told if path.is_dir() else told[0], indent=2))
+    else:
+        for file, one in found.items():
+            _say(file, one)
+    return int(any(f.objections for f in found.values()))
+
+
+def _say(path: Path, found: certificate.Found) -> None:
     out = console(sys.stdout)
-    out.out(f"`{path}` was verified against its model when it was made{since}\n")
-    for label, value in rows(found):
+    if not found.objections:
+        out.out(f"`{path}` was verified against its model when it was made\n")
+    else:
+        what = "; ".join(found.objections)
+        since = " since it was certified: nothing below speaks of this file" if found.data and "changed" in what else ""
+        out.out(f"`{path}` is not certified: {what}{since}\n")
+    for label, value in rows(found.data) if found.data else ():
         out.out(f"  {label:<11}{value}")
-    return int(found["changed"])
 
 
 def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the certificate as labelled lines."""
-    allowed = found["tolerance"]
     lines = [("input", f"{name}  {dtype} [{', '.join(map(str, shape))}]") for name, (dtype, shape) in found["inputs"].items()]
     lines += [("sizes", words) for words in found["dims"].values()]
     lines += [("together", words) for words in found.get("conditions", ())]
@@ -40,8 +55,9 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     lines += [("given up", words) for words in found.get("given_up", ())]
     lines += [("trials", ", ".join(f"{number} {outcome}" for outcome, number in found["trials"].items()))]
     lines += [("worst", f"{share(found['worst'])} of what is allowed")]
-    lines += [("allowed", f"{allowed['atol']:.2g} + {allowed['rtol']:.2g} of the value; {allowed['because']}")]
+    lines += [("allowed", said.allowed(Tolerance(**found["tolerance"])))]
     lines += [("repairs", words) for words in found["repairs"]]
+    lines += [("notes", words) for words in found["notes"]]
     lines += [("made with", ", ".join(f"{name} {number}" for name, number in found["versions"].items()))]
     lines += [("on", f"a processor with {', '.join(found['instruction_sets'])}")] if found.get("instruction_sets") else []
     last = ""

@@ -70,6 +70,8 @@ def exit_code(result: Result) -> int:
     if result.ok and not waiting:
         return VERIFIED
     case = result.history.cases[0] if waiting else result.history.best  # the file as it came, not its mended copy
+    if case.guessed:
+        return NOT_EQUIVALENT
     verified = case.value("verify")
     if verified is not None:
         return NOT_EQUIVALENT

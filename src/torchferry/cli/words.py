@@ -56,6 +56,36 @@ def size_ranges(texts: Sequence[str]) -> dict[str, tuple[int, int | None]]:
     return found
 
 
+def value_domains(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Return what `t=0..999` or `x=-1..1` asks for, by the name of the input."""
+    number = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+    found: dict[str, tuple[float, float]] = {}
+    for text in texts:
+        match = re.fullmatch(rf"\s*([^=\s]+)\s*=\s*({number})\s*\.\.\s*({number})\s*", text)
+        if match is None:
+            raise UsageError(f"--domain `{text}` is not understood; write INPUT=LOW..HIGH, as in t=0..999 or x=-1..1")
+        if match[1] in found:
+            raise UsageError(f"--domain names `{match[1]}` twice")
+        low, high = float(match[2]), float(match[3])
+        if low > high:
+            raise UsageError(f"--domain `{text}` ends before it begins")
+        found[match[1]] = (low, high)
+    return found
+
+
+def tolerance(text: str | None) -> tuple[float, float] | None:
+    """Return what `1e-3` or `1e-3,1e-5` asks for: relative and absolute."""
+    if text is None:
+        return None
+    try:
+        ends = [float(part) for part in text.split(",")]
+    except ValueError:
+        ends = []
+    if len(ends) not in (1, 2) or not all(0 <= e < float("inf") for e in ends):
+        raise UsageError(f"--tolerance `{text}` is not understood; write RTOL or RTOL,ATOL, as in 1e-3 or 1e-3,1e-5")
+    return ends[0], ends[-1]
+
+
 def moving_axes(texts: Sequence[str]) -> dict[str, dict[int, str]] | str | None:
     """Return dynamic_axes for `ids:batch,length` (`_` or a number: fixed); "none" for fixed sizes; None: to be found out."""
     if not texts:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from torchferry.cli import supervise
 from torchferry.cli.outcome import deliver, results_apart
 from torchferry.cli.screen import Screen
-from torchferry.cli.words import example_input, moving_axes, size_ranges
+from torchferry.cli.words import example_input, moving_axes, size_ranges, tolerance, value_domains
 from torchferry.errors import UsageError
 from torchferry.files import check_writable
 from torchferry.progress import Event
@@ -39,6 +39,8 @@ class Ask:
     inputs: tuple[str, ...] = ()
     dynamic: tuple[str, ...] = ()
     ranges: tuple[str, ...] = ()
+    domain: tuple[str, ...] = ()
+    tolerance: str | None = None
     opset: int | None = None
     target: str | None = None
     task: str | None = None
@@ -96,6 +98,8 @@ def _sensible(ask: Ask) -> None:
     for text in ask.inputs:
         example_input(text)
     size_ranges(ask.ranges)
+    value_domains(ask.domain)
+    tolerance(ask.tolerance)
     moving_axes(ask.dynamic)
     if ask.report is not None and ask.report.suffix.lower() not in REPORTS:
         raise UsageError(f"--report `{ask.report}`: a report ends in {', '.join(REPORTS)}")
@@ -103,7 +107,7 @@ def _sensible(ask: Ask) -> None:
         check_writable(path)
     if ask.into_directory and ask.file.is_file():
         raise UsageError(f"`{ask.file}` is a file; a model that generates is written into a directory, as in -o {ask.file.stem}/")
-    if (ask.kind == "verify" and not ask.file.is_file()) or (ask.kind == "check" and not ask.file.exists()):
+    if ask.kind in ("verify", "check") and not ask.file.exists():
         raise UsageError(f"there is no file `{ask.file}`")
     if ask.output is not None and ask.output.resolve() == ask.file.resolve():
         raise UsageError(f"the file that is checked is never overwritten; name another one with -o than `{ask.output}`")
@@ -159,6 +163,7 @@ def _convert(ask: Ask, loaded: Loaded, listen: Callable[[Event], None]) -> Resul
     if ask.into_directory:
         return _directory(ask, loaded, listen)
     shared: dict[str, Any] = {"kwargs": loaded.kwargs, "ranges": size_ranges(ask.ranges), "check": False}
+    shared |= {"domain": value_domains(ask.domain) or None, "tolerance": tolerance(ask.tolerance)}
     shared |= {"budget": ask.budget, "progress": listen}
     if ask.kind == "verify":
         return torchferry.verify(loaded.model, ask.file, loaded.args, **shared)
@@ -184,6 +189,8 @@ def _directory(ask: Ask, loaded: Loaded, listen: Callable[[Event], None]) -> Res
     if not hasattr(loaded.model, "generate"):
         what = f"`{ask.file}` is a directory" if ask.file.is_dir() else "a directory was asked for"
         raise UsageError(f"{what}, and `{ask.model}` has no `generate` to be run from one; name a file, as in -o model.onnx")
+    if ask.domain or ask.tolerance:
+        raise UsageError("a task makes the inputs of its graphs itself: leave out --domain and --tolerance")
     made: Result = export_directory(
         loaded.model,
         ask.file,

@@ -11,8 +11,9 @@ import torch
 from torchferry import eager, trees
 from torchferry.errors import UsageError, did_you_mean
 from torchferry.inputs import asked as asking
+from torchferry.inputs import domain, foreign, misbound
 from torchferry.inputs import examples as further
-from torchferry.inputs import foreign, misbound
+from torchferry.inputs.accepted import accepted
 from torchferry.inputs.arguments import Reading, by_name, positional_names, readings
 from torchferry.inputs.callee import Callee, find
 from torchferry.inputs.discover import Found, discover, nothing_moves, within
@@ -63,7 +64,7 @@ def bind(case: Case) -> Step:
         outputs = foreign.output_names(outputs, matched.outputs)
     prepared = _renamed(called, asked.inputs)
     noticed = (*called.findings, *notices(called.callee, prepared, called.observed))
-    parts = _parts(called)
+    parts = domain.within_domain(_parts(called), prepared.names, prepared.tensors, job.domain)
     first = _signature(prepared, nothing_moves(prepared.tensors))
     if misfits := further.misfits(Feeder(called.callee, prepared, first), job.examples):
         return _unfit((*noticed, *misfits))
@@ -77,8 +78,8 @@ def bind(case: Case) -> Step:
     if misfits := further.misfits(feeder, job.examples, sizes=True):
         return _unfit((*noticed, *findings, *misfits))
     others = tuple(feeder.tensors(args, kwargs) for args, kwargs in job.examples)
-    bound = _bound(prepared, found, feeder, parts=parts, outputs=outputs, others=others)
-    return Step("inputs", bound, findings=(*noticed, *findings), notes=found.notes)
+    bound = _bound(job, prepared, found, feeder, parts=parts, outputs=outputs, others=others)
+    return Step("inputs", bound, findings=(*noticed, *findings), notes=(*found.notes, *domain.told(job.domain)))
 
 
 def _unfit(findings: tuple[Finding, ...]) -> Step:
@@ -144,8 +145,19 @@ def _parts(called: Called) -> tuple[Part, ...]:
         for i, tensor in enumerate(tensors)
         if tensor.shape == index.shape and not tensor.is_floating_point() and torch.equal(tensor, index.to(tensor.dtype))
     }
+    indices: dict[int, int] = {}
+    for length, index in called.observed.indexed:
+        for i in (i for i, t in enumerate(tensors) if i not in tables and _points(t, index)):
+            indices[i] = min(length, indices.get(i, length))
     searched = frozenset(i for i, t in enumerate(tensors) for s in called.observed.searched if _same(t, s))
-    return roles_of(called.prepared.keys, tensors, tables, called.prepared.numbers, searched)
+    return roles_of(called.prepared.keys, tensors, tables, called.prepared.numbers, searched, indices)
+
+
+def _points(tensor: torch.Tensor, index: torch.Tensor) -> bool:
+    """Return whether an input is an index, up to its shape."""
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool or not tensor.numel():
+        return False
+    return tensor.numel() == index.numel() and torch.equal(tensor.reshape(-1).long(), index.reshape(-1).long())
 
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -257,6 +269,7 @@ def _output_names(job: Job, called: Called, asked: asking.Asked) -> tuple[str, .
 
 
 def _bound(
+    job: Job,
     prepared: Prepared,
     found: Found,
     feeder: Feeder,
@@ -268,7 +281,8 @@ def _bound(
     tensors = tuple(
         t if tuple(t.shape) == s else resized(t, s, p) for t, s, p in zip(prepared.tensors, found.base, parts, strict=True)
     )
-    plan = Plan(prepared.names, tensors, found.shapes, parts, found.sizes)
+    made = domain.made_by(job.domain, feeder, found.shapes, found.sizes)
+    plan = accepted(prepared.flat, Plan(prepared.names, tensors, found.shapes, parts, found.sizes, made))
     shapes = tuple(_moving(shape) for shape in found.shapes)
     return Bound(
         module=prepared.flat,
@@ -288,4 +302,5 @@ def _moving(shape: tuple[Any, ...]) -> dict[int, Any] | None:
 
 
 def _roles(prepared: Prepared, parts: tuple[Part, ...]) -> Iterator[tuple[str, str]]:
-    yield from ((name, part.role) for name, part in zip(prepared.names, parts, strict=True))
+    for name, part in zip(prepared.names, parts, strict=True):
+        yield name, part.role if part.named else "flags"

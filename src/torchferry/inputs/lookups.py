@@ -20,6 +20,7 @@ class Lookups(TorchDispatchMode):
         super().__init__()
         self.seen: list[Lookup] = []
         self.searched: list[torch.Tensor] = []
+        self.indexed: list[tuple[int, torch.Tensor]] = []  # how far any index may go, and the indices: whatever they pick from
         tables = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
         self.paths = {_key(t): path.removesuffix(".weight") for path, t in reversed(tables) if t.dim() >= 2 and _stored(t)}
 
@@ -28,6 +29,7 @@ class Lookups(TorchDispatchMode):
     ) -> Any:
         if (sequence := _searched(func, args)) is not None:
             self.searched.append(sequence.detach())
+        self.indexed += [(length, index.detach()) for length, index in _indices(func, args)]
         found = _rows_asked_for(func, args)
         if found is not None and _stored(found[0]) and (path := self.paths.get(_key(found[0]))) is not None:
             self.seen.append((path, found[0].shape[0], found[1].detach()))
@@ -54,6 +56,21 @@ def _rows_asked_for(func: Any, args: Sequence[Any]) -> tuple[torch.Tensor, torch
     if name == "aten::index" and args[1] and isinstance(args[1][0], torch.Tensor) and args[1][0].dtype == torch.int64:
         return args[0], args[1][0]
     return None
+
+
+def _indices(func: Any, args: Sequence[Any]) -> list[tuple[int, torch.Tensor]]:
+    """Return the indices that an operator takes, each with the length of what it points into."""
+    name = _name(func)
+    if name == "aten::embedding":
+        return [(args[0].shape[0], args[1])]
+    if name in ("aten::index_select", "aten::gather", "aten::scatter", "aten::scatter_") and args[0].dim():
+        return [(args[0].shape[args[1]], args[2])]
+    if name == "aten::index":
+        whole = [
+            (axis, i) for axis, i in enumerate(args[1]) if isinstance(i, torch.Tensor) and i.dtype in (torch.int64, torch.int32)
+        ]
+        return [(args[0].shape[axis], i) for axis, i in whole]
+    return []
 
 
 def _stored(tensor: torch.Tensor) -> bool:

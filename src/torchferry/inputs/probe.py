@@ -169,6 +169,7 @@ class Observed:
     tables: list[Lookup]
     searched: list[torch.Tensor]
     seconds: float = 0.0
+    indexed: Sequence[tuple[int, torch.Tensor]] = ()  # how far each index may go, and the indices
 
 
 def observe(module: Any, tensors: Sequence[torch.Tensor]) -> Observed:
@@ -183,4 +184,4 @@ def observe(module: Any, tensors: Sequence[torch.Tensor]) -> Observed:
     began = time.perf_counter()
     with eager.untouched(module), eager.plainly(), lookups:
         eager.call(call, tuple(tensors))
-    return Observed(seen, lookups.seen, lookups.searched, time.perf_counter() - began)
+    return Observed(seen, lookups.seen, lookups.searched, time.perf_counter() - began, lookups.indexed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -11,6 +11,12 @@ import torch
 
 Role = Literal["float", "cache", "ids", "mask", "types", "lengths", "positions", "int", "bool", "number"]
 ROLES: tuple[Role, ...] = ("float", "cache", "ids", "mask", "types", "lengths", "positions", "int", "bool", "number")
+FLOATS: frozenset[Role] = frozenset({"float", "cache"})
+INTS: frozenset[Role] = frozenset({"ids", "int", "types"})
+MASKS: frozenset[Role] = frozenset({"mask"})
+WHOLE: frozenset[Role] = INTS | {"positions", "lengths", "number"}
+NUMBERS: frozenset[Role] = FLOATS | WHOLE  # what can lie below, at and above a number
+ANY: frozenset[Role] = frozenset(ROLES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +30,12 @@ class Part:
     falling: bool = False
     below: tuple[int, int] | None = None  # the (input, axis) whose size bounds the values
     searched: bool = False  # by halving, so that it must be sorted along the last axis whatever it holds
+    named: bool = True  # a mask by its name, and not only by its zeros and ones: a bag of words, an adjacency
+    draw: str = ""  # how other values are drawn where the model refuses free ones; see draws.py
+    domain: tuple[float, float] | None = None  # the values that the caller says are all there are, both ends included
+
+
+Fill = Callable[[torch.Tensor, Part, torch.Generator], torch.Tensor]  # a plausible tensor -> the one to use
 
 
 def parts(
@@ -32,13 +44,17 @@ def parts(
     tables: Mapping[int, int],
     numbers: frozenset[int],
     searched: frozenset[int] = frozenset(),
+    indices: Mapping[int, int] | None = None,
 ) -> tuple[Part, ...]:
     """Return the part that each input plays.
 
-    `tables`: input -> rows of the embedding it indexes; `numbers`: scalar inputs; `searched`: those that must be sorted.
+    `tables`: input -> rows of the embedding it indexes; `numbers`: scalar inputs; `searched`: those that must be sorted;
+    `indices`: input -> length of whatever else it indexes.
     """
     return tuple(
-        Part("number", *_span(t)) if i in numbers else replace(_part(i, n, t, tensors, tables.get(i)), searched=i in searched)
+        Part("number", *_span(t))
+        if i in numbers
+        else replace(_part(i, n, t, tensors, tables.get(i), (indices or {}).get(i)), searched=i in searched)
         for i, (n, t) in enumerate(zip(names, tensors, strict=True))
     )
 
@@ -53,11 +69,13 @@ def pointing(parts: Sequence[Part], axis: tuple[int, int], size: int) -> tuple[P
     )
 
 
-def _part(index: int, name: str, tensor: torch.Tensor, tensors: Sequence[torch.Tensor], rows: int | None) -> Part:
+def _part(
+    index: int, name: str, tensor: torch.Tensor, tensors: Sequence[torch.Tensor], rows: int | None, length: int | None = None
+) -> Part:
     says = re.split(r"[._\d]+", name.lower())
     masky = any(w in says or name.lower().endswith(w) for w in ("mask", "pad", "padding", "valid", "masks"))
     if tensor.dtype == torch.bool:
-        return Part("mask" if tensor.dim() and (masky or tensor.dim() >= 2) else "bool")
+        return Part("mask", named=masky) if tensor.dim() and (masky or tensor.dim() >= 2) else Part("bool")
     if tensor.is_floating_point() or tensor.is_complex():
         if masky and tensor.numel() and bool(((tensor == 0) | (tensor == 1)).all()):
             return Part("mask")
@@ -67,11 +85,13 @@ def _part(index: int, name: str, tensor: torch.Tensor, tensors: Sequence[torch.T
     low, high = _span(tensor)
     rising, falling = _order(tensor)
     if rows is not None and not (masky or "position" in says):
-        return Part("types" if "type" in says else "ids", max(low, 0) if low >= 0 else low, rows, rising, falling)
+        return Part("types" if "type" in says else "ids", min(low, 0), max(rows, high), rising, falling)
+    if length is not None and low >= 0 and not (masky or "position" in says or any(w.startswith("len") for w in says)):
+        return Part("int", 0, max(length, high), rising, falling)
     if "type" in says and high <= 4:
         return Part("types", 0, max(high, 2))
     if masky or (tensor.dim() >= 2 and high <= 2 and low >= 0 and "ids" not in says and bool((tensor == 1).any())):
-        return Part("mask")
+        return Part("mask", named=masky)
     if _is_range(tensor) or "position" in says or "positions" in says:
         return Part("positions", low, rows or high)
     if (where := _padded_length(index, says, tensor, tensors)) is not None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torchferry.records import Case, Diagnosis, History, Repair, Step
+from torchferry.records import GUESSED, Case, Diagnosis, History, Repair, Safety, Step
 
 
-def judge(history: History, diagnosis: Diagnosis, repair: Repair, case: Case) -> History:
-    """Return the history with one more case; the repair is kept if the case is better."""
-    if not better(case, history, diagnosis):
+def judge(history: History, diagnosis: Diagnosis, repair: Repair, case: Case, allow: Safety = "safe") -> History:
+    """Return the history with one more case; the repair is kept if the case is better, and no guess that nobody asked for."""
+    if not better(case, history, diagnosis) or (allow == "safe" and _guessed(case)):
         told = replace(history, best=_with_failed_repair(history.best, diagnosis, repair, case))
         return replace(record(told, case), tried=(*history.tried, repair))
     mended = (*history.mended, replace(diagnosis, fixed=True))
@@ -57,9 +57,14 @@ def broken_off(history: History, what: str, seconds: float) -> History:
 def _with_failed_repair(best: Case, mended: Diagnosis, repair: Repair, case: Case) -> Case:
     """Return the best case with a word on a repair that did not help, where it stopped before there was a file."""
     fault = case.steps[-1].fault if case.steps else None
-    if fault is None or not fault.text:
-        return best
-    return _with_words(best, mended, f"tried: {repair.title}; {fault.text.strip().splitlines()[0][:400]}")
+    if fault is not None and fault.text:
+        return _with_words(best, mended, f"tried: {repair.title}; {fault.text.strip().splitlines()[0][:400]}")
+    return _with_words(best, mended, f"tried: {repair.title}; {guess[0].message}") if (guess := _guessed(case)) else best
+
+
+def _guessed(case: Case) -> tuple[Diagnosis, ...]:
+    """Return what says of a mended file that nothing shows the mend to be right."""
+    return tuple(d for d in case.diagnoses if d.code == GUESSED)
 
 
 def _with_words(best: Case, about: Diagnosis, words: str) -> Case:

@@ -25,7 +25,7 @@ def following(view: View) -> tuple[Next, ...]:
     """Return what the reader may want to do now, most wanted first."""
     codes = list(dict.fromkeys(p.code for p in (*view.problems, *view.mended) if p.code and p.severity != "note"))
     explain = [Next("what it means", "\n".join(f"torchferry explain {code}" for code in codes[:3]))] if codes else []
-    if view.kind == "check" and not view.ok and view.repairs:
+    if view.kind == "check" and not view.ok and view.repairs and not view.mended:
         mend = shlex.join(("torchferry", "check", view.path, *view.asked, "-o", _beside(view.path)))
         return (Next("write the mended file", mend), *explain)
     if not view.ok or view.kind == "check":

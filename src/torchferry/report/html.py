@@ -41,6 +41,7 @@ def _parts(view: View) -> Iterator[str]:
     yield _section("Sizes that move", _sizes(view))
     yield _section("Repairs", _repairs(view))
     yield _section("Comparison with the eager model", _trials(view))
+    yield _section("Not shown", _list((*view.not_shown, *(f"left out: {t}" for t in view.not_done))))
     yield _section("Notes", "".join(_problem(p) for p in view.problems if p.severity == "note") + _list(view.notes))
     yield _section("Next", "".join(f"<p>{words(n.what)}</p><pre><code>{escape(n.code)}</code></pre>" for n in following(view)))
     yield _section("Time and versions", _made_with(view))
@@ -55,7 +56,7 @@ def _facts(view: View) -> str:
     ]
     rows = [("file", ", ".join(f for f in file if f)), ("trials", words(view.trials)), ("worst difference", words(view.worst))]
     rows += [("given up", words(g)) for g in view.given_up]
-    rows += [("allowed", words(view.allowed)), ("took", duration(view.seconds))]
+    rows += [("allowed", words(view.allowed)), ("shown", words(view.shown)), ("took", duration(view.seconds))]
     return "<dl>" + "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows if value) + "</dl>\n"
 
 

@@ -31,6 +31,9 @@ def _parts(view: View) -> Iterator[str]:
     if view.repairs:
         yield "### Repairs"
         yield "\n".join(f"- **{m.code}** {m.title}" + (f" ({m.safety}: {m.changes})" if m.changes else "") for m in view.repairs)
+    if view.not_shown or view.not_done:
+        yield "### Not shown"
+        yield "\n".join(f"- {_words(text)}" for text in (*view.not_shown, *(f"left out: {t}" for t in view.not_done)))
     if view.notes:
         yield "### Notes"
         yield "\n".join(f"- {_words(note)}" for note in view.notes)
@@ -59,6 +62,7 @@ def _problem(problem: Problem) -> Iterator[str]:
 def _facts(view: View) -> list[tuple[str, ...]]:
     file = ", ".join(f for f in (f"`{view.path}`" if view.path else "", size(view.bytes) if view.bytes else "", _made(view)) if f)
     rows = [("file", file), ("trials", view.trials), ("worst difference", view.worst), ("allowed", view.allowed)]
+    rows += [("shown", view.shown)]
     rows += [("fixed", f) for f in view.fixed] + [("given up", g) for g in view.given_up] + [("took", duration(view.seconds))]
     return [row for row in rows if row[1]]
 

@@ -38,6 +38,8 @@ def _options(job: Job) -> list[tuple[str, object]]:
         ("dynamic_shapes", job.dynamic_shapes),
         ("dynamic_axes", job.dynamic_axes),
         ("ranges", dict(job.ranges) or None),
+        ("domain", job.domain),
+        ("tolerance", (job.tolerance.rtol, job.tolerance.atol) if job.tolerance else None),
         ("target", job.target),
     ]
     return [(name, value) for name, value in said if value is not None]

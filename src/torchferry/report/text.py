@@ -118,7 +118,10 @@ def _facts(view: View, width: int) -> Iterator[Line]:
     yield from _row("trials", [view.trials], width)
     yield from _row("worst", [view.worst], width)
     yield from _row("allowed", [view.allowed], width)
-    label = "repairs" if view.ok or view.kind != "check" else "would mend"
+    yield from _row("shown", [view.shown], width)
+    yield from _row("not shown", [_few(view.not_shown)], width)
+    yield from _row("left out", view.not_done, width)
+    label = "repairs" if view.ok or view.kind != "check" or view.mended else "would mend"  # written, if only as a guess
     mends = [f"{m.code}  {m.title}" + (f" ({m.safety}: {m.changes})" if m.changes else "") for m in view.repairs]
     yield from _row(label, mends, width)
     noted = [f"{p.code}  {p.message}" for p in view.problems if p.severity == "note"]
@@ -126,6 +129,11 @@ def _facts(view: View, width: int) -> Iterator[Line]:
     spent = ", ".join(f"{s.stage} {s.seconds:.1f}" for s in view.stages if s.seconds)
     if view.seconds:
         yield from _row("took", [duration(view.seconds) + (f" (last pass: {spent})" if spent else "")], width)
+
+
+def _few(words: tuple[str, ...]) -> str:
+    """Return the first of several, and how many there are."""
+    return words[0] + (f"; and {len(words) - 1} more" if len(words) > 1 else "") if words else ""
 
 
 def _row(label: str, values: Iterable[str], width: int) -> Iterator[Line]:

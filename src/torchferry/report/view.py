@@ -152,6 +152,9 @@ class View:
     trials: str = ""
     worst: str = ""
     allowed: str = ""
+    shown: str = ""  # what the verdict stands on: weights, outputs, branches, mutants
+    not_shown: tuple[str, ...] = ()
+    not_done: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     mended: tuple[Problem, ...] = ()
     repairs: tuple[Mend, ...] = ()
@@ -226,6 +229,9 @@ def of(
         trials=said.agreement(verified.trials) if verified else "",
         worst=said.worst(verified.trials) if verified else "",
         allowed=said.allowed(verified.tolerance) if verified else "",
+        shown=said.shown(verified.coverage) if verified else "",
+        not_shown=verified.coverage.not_shown if verified else (),
+        not_done=verified.coverage.not_done if verified else (),
         problems=problems,
         mended=() if waiting else tuple(_problem(d) for d in history.mended),
         repairs=tuple(_mend(r) for r in history.kept if r.edit.name != "narrow"),  # to declare less mends nothing

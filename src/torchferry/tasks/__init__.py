@@ -7,7 +7,7 @@ from typing import Any
 from torchferry.errors import UsageError, did_you_mean
 from torchferry.tasks.prepared import Part, Prepared
 
-__all__ = ["TASKS", "Part", "Prepared", "export_directory", "prepare", "task_of"]
+__all__ = ["TASKS", "Part", "Prepared", "export_directory", "generates", "prepare", "task_of", "verify_directory"]
 
 TASKS = ("text-generation", "text2text-generation", "automatic-speech-recognition")
 
@@ -43,5 +43,19 @@ def prepare(model: Any, task: str | None = None, *, position_ids: bool = False) 
 def export_directory(*args: Any, **kwargs: Any) -> Any:
     """Export a model with `generate` into a directory; see `torchferry.tasks.directory.export_directory`."""
     from torchferry.tasks.directory import export_directory as function
+
+    return function(*args, **kwargs)
+
+
+def generates(model: Any, path: Any) -> bool:
+    """Say whether a path is what the export of a task writes; see `torchferry.tasks.verification.is_one`."""
+    from torchferry.tasks.verification import is_one
+
+    return is_one(model, path)
+
+
+def verify_directory(*args: Any, **kwargs: Any) -> Any:
+    """Compare such a directory with its model; see `torchferry.tasks.verification.verify_directory`."""
+    from torchferry.tasks.verification import verify_directory as function
 
     return function(*args, **kwargs)

@@ -78,7 +78,8 @@ def prepare(model: Any, *, position_ids: bool = False) -> Prepared:
             )
         grows = (t for slot, t in zip(graph.slots, empty, strict=True) if slot.grows)
         most = longest(model.config.get_text_config(decoder=True), grows, partial(_after, graph, empty))
-    return Prepared("text-generation", (_part(graph, example, further),), model, most, partial(_write, model, most))
+    part, pads = _part(graph, example, further), partial(_pads, graph, empty, most)
+    return Prepared("text-generation", (part,), model, most, partial(_write, model, most), pads, partial(_given, graph, empty))
 
 
 def _part(graph: CausalLMGraph, example: tuple[Any, ...], further: tuple[Call, ...]) -> Part:
@@ -122,6 +123,47 @@ def _write(model: Any, most: int | None, directory: Path, tolerance: Tolerance) 
     )
 
 
+def _pads(graph: CausalLMGraph, empty: tuple[torch.Tensor, ...], most: int | None, directory: Path, allowed: Tolerance) -> Any:
+    """Return how padding moves the answers of the model and of the directory."""
+    from torchferry.runtime.generation import CausalLM
+    from torchferry.tasks.padding import measure
+
+    runtime = CausalLM.from_pretrained(directory)
+
+    def eagerly(ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            return torch.as_tensor(graph(ids, mask, *_fed(graph, mask, 0), *_rows(empty, ids.shape[0]))[0])
+
+    def exported(ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return torch.as_tensor(runtime(input_ids=ids, attention_mask=mask).logits)
+
+    with eager.untouched(graph.model):
+        graph.model.eval()
+        vocabulary = graph.model.config.get_text_config(decoder=True).vocab_size
+        return measure(eagerly, exported, vocabulary, most, allowed)
+
+
+def _given(graph: CausalLMGraph, empty: tuple[torch.Tensor, ...], args: Any, kwargs: Any) -> Call:
+    """Return a call of the user's model as one of the graph: an empty cache where it has none, positions as `generate` counts."""
+    args = args if isinstance(args, tuple) else (args,)
+    try:
+        bound = inspect.signature(graph.model.forward).bind(*args, **kwargs).arguments
+    except TypeError as error:
+        raise UsageError(f"the example is no call of {type(graph.model).__name__}: {error}") from error
+    ids, past = bound.get("input_ids"), bound.get("past_key_values")
+    if not isinstance(ids, torch.Tensor):
+        raise UsageError("an example for a graph with a cache has `input_ids`, and may have `attention_mask` and a past")
+    before = past.get_seq_length() if past is not None else 0
+    mask = bound.get("attention_mask")
+    mask = torch.ones((ids.shape[0], before + ids.shape[1]), dtype=torch.long) if mask is None else mask
+    kept = cache.flat(past) if before else _rows(empty, ids.shape[0])
+    return (ids, mask, *_fed(graph, mask, before), *kept), {}
+
+
+def _rows(empty: tuple[torch.Tensor, ...], batch: int) -> tuple[torch.Tensor, ...]:
+    return tuple(t.expand(batch, *t.shape[1:]).clone() for t in empty)
+
+
 def _call(
     graph: CausalLMGraph, empty: tuple[torch.Tensor, ...], batch: int, past: int, sequence: int
 ) -> tuple[torch.Tensor, ...]:
@@ -132,7 +174,7 @@ def _call(
     mask = torch.ones_like(ids)
     if past > 2 or sequence > 2:
         mask[1:2, :2] = 0
-    none = tuple(t.expand(batch, *t.shape[1:]).clone() for t in empty)
+    none = _rows(empty, batch)
     kept = graph(ids[:, :past], mask[:, :past], *_fed(graph, mask[:, :past], 0), *none)[1:] if past else none
     return (ids[:, past:].contiguous(), mask, *_fed(graph, mask, past), *kept)
 

@@ -14,10 +14,11 @@ from typing import Any
 from transformers import CONFIG_MAPPING
 
 from torchferry import api, eager, releases
+from torchferry.certificate import seal
 from torchferry.errors import ExportError, UsageError
 from torchferry.files import check_writable, move_into_place, workspace
 from torchferry.progress import Event, listening, log, tell
-from torchferry.records import Case, Edit, Finding, Verified
+from torchferry.records import Case, Edit, Finding, Verified, ranges_shown
 from torchferry.result import Result, size_on_disk
 from torchferry.runtime import tokens
 from torchferry.runtime.generator import RECORD
@@ -62,7 +63,7 @@ def export_directory(
         raise UsageError(f"cannot write `{place}`: {error.strerror}") from error
     check_writable(place / "model.onnx" if place.exists() else place)
     tokenizer = _own_tokenizer(tokenizer)  # before the long work, so that one that cannot be read costs no time
-    with listening(options.get("progress")), _in_eval(model), workspace(near=place) as folder:
+    with listening(options.get("progress")), in_eval(model), workspace(near=place) as folder:
         prepared = prepare(model, task, position_ids=position_ids)
         if prepared is None:
             raise UsageError(
@@ -77,11 +78,12 @@ def export_directory(
         if not results[-1].ok:
             return results[-1]
         _settle(prepared, folder, results)
-        result = _verified(prepared, folder, _with_tokenizer(results[-1], prepared, folder, tokenizer))
+        result = written(prepared, folder, _with_tokenizer(results[-1], prepared, folder, tokenizer))
         if not result.ok:
             if check:
                 raise ExportError(result)
             return replace(result, path=None)
+        seal(folder / prepared.parts[-1].file_name, result.history)  # anew: the texts are trials too
         if precision is not None:
             result = _quantised(prepared, folder, precision, result)
         place.mkdir(exist_ok=True)
@@ -170,23 +172,26 @@ def _with_tokenizer(result: Result, prepared: Prepared, folder: Path, tokenizer:
     for words in said:
         log.info(words)
     tokenizer.save_pretrained(folder)
-    return _noted(result, *said)
+    return noted(result, *said)
 
 
-def _noted(result: Result, *words: str) -> Result:
+def noted(result: Result, *words: str) -> Result:
     step = result.history.best.step("verify")
     assert step is not None
     return _with_verify(result, notes=(*step.notes, *words))
 
 
-def _verified(prepared: Prepared, folder: Path, result: Result) -> Result:
-    """Return the result with the texts that were written on the finished directory among its trials."""
+def written(prepared: Prepared, folder: Path, result: Result) -> Result:
+    """Return the result with the texts that the directory writes among its trials, and what padding does to its answers."""
     tell(Event("begin", "verify"))
     verified: Verified = result.history.best.value("verify")
-    trials = prepared.write(folder, verified.tolerance)
-    took = sum(trial.seconds for trial in trials)
-    tell(Event("end", "verify", f"{len(trials)} texts written", took, ok=all(t.outcome == "agree" for t in trials)))
-    return _with_verify(result, value=replace(verified, trials=(*verified.trials, *trials)))
+    texts = prepared.write(folder, verified.tolerance)
+    took = sum(trial.seconds for trial in texts)
+    tell(Event("end", "verify", f"{len(texts)} texts written", took, ok=all(t.outcome == "agree" for t in texts)))
+    trials = (*verified.trials, *texts)
+    result = _with_verify(result, value=replace(verified, trials=trials, ranges=ranges_shown(trials)))
+    padding = prepared.pads(folder, verified.tolerance)
+    return result if padding is None else noted(result, padding.words())
 
 
 def _quantised(prepared: Prepared, folder: Path, precision: str, result: Result) -> Result:
@@ -202,7 +207,7 @@ def _quantised(prepared: Prepared, folder: Path, precision: str, result: Result)
     step = result.history.best.step("verify")
     assert step is not None
     found = _with_verify(result, findings=(*step.findings, Finding("quantised", facts=asdict(measured))))
-    told = _noted(found, f"the trials are of the exact file, before its weights were quantised; {measured}")
+    told = noted(found, f"the trials are of the exact file, before its weights were quantised; {measured}")
     return replace(told, bytes=size_on_disk(path))
 
 
@@ -215,7 +220,7 @@ def _with_verify(result: Result, **changes: Any) -> Result:
 
 
 @contextmanager
-def _in_eval(model: Any) -> Iterator[None]:
+def in_eval(model: Any) -> Iterator[None]:
     """Put the model into the mode that it generates in, for as long as the block runs."""
     with eager.untouched(model):
         model.eval()

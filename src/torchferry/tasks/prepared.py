@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from torchferry.records import Call, Tolerance, Trial
+from torchferry.tasks.padding import Padding
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +37,5 @@ class Prepared:
     model: Any
     longest: int | None  # how long a text may be; None for no end
     write: Callable[[Path, Tolerance], tuple[Trial, ...]]
+    pads: Callable[[Path, Tolerance], Padding | None] = lambda directory, allowed: None  # how padding moves its answers
+    call: Callable[[Any, Mapping[str, Any]], Call] | None = None  # a call of the user's model as one of the last graph

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
+import numpy as np
+import onnx
 import torch
 
 from torchferry import eager
 from torchferry.progress import Event, tell
-from torchferry.records import Bound, Case, Fault, Finding, Guard, Step, Translated, Verified
+from torchferry.records import Bound, Case, Fault, Finding, Guard, Step, Translated, Verified, ranges_shown
+from torchferry.verify.arrays import array
+from torchferry.verify.coverage.assess import assess
 from torchferry.verify.explain.by_size import by_size
 from torchferry.verify.explain.findings import findings
 from torchferry.verify.explain.optimiser_fault import blame_opening
-from torchferry.verify.judge.model_traits import nature
-from torchferry.verify.judge.tolerance import derive
+from torchferry.verify.judge.compare import spread
+from torchferry.verify.judge.model_traits import traits
+from torchferry.verify.judge.tolerance import loosest, measure
 from torchferry.verify.judge.trial import Bench, Judged, judge
 from torchferry.verify.run.both_sides import Sides, open_sides
 from torchferry.verify.run.eager_trace import Tape, record
@@ -24,10 +28,16 @@ from torchferry.verify.run.memory import WORKER_ROOM
 from torchferry.verify.run.repeated_calls import Character, character
 from torchferry.verify.trials.budget import LARGE, Purse
 from torchferry.verify.trials.coupled import coupled
+from torchferry.verify.trials.directed import directed
 from torchferry.verify.trials.landmarks import in_file
-from torchferry.verify.trials.plans import cost, example_sizes, plans
+from torchferry.verify.trials.plans import Plan, each_once, example_sizes, in_turns, plans
+from torchferry.verify.trials.tries import Tries, all_finite
+from torchferry.verify.trials.work import measured
 from torchferry.worker import Worker
 
+MOSTLY = 0.5  # of a trial's numbers, and of the trials: what is excused beyond that leaves too little to go by
+ORDINARY = ("example", "given", "random")
+PROVEN = 3  # failing trials after which no proof is made any more that some others fail by rounding alone
 ENOUGH = 2  # failing trials after which a large model is not tried further
 
 
@@ -60,10 +70,14 @@ def _verified(case: Case, sides: Sides) -> Step:
     if isinstance(laid, Fault):
         return Step("verify", fault=laid)
     bench, habits, tape = laid
-    judged = tuple(_trials(case, bench))
-    verified = Verified(tuple(j.trial for j in judged), bench.allowed, _ranges(judged, bench.sizes))
-    told = (*findings(case, bench, judged, habits, tape), *by_size(case, bench, judged))
-    return Step("verify", verified, findings=told if verified.shown or verified.failed else (*told, _nothing_shown(verified)))
+    purse = Purse(case, measured(sides.bound, tape, bench.sizes))
+    judged = tuple(_trials(case, bench, purse, finite=all_finite(tape.outputs)))
+    shown = assess(case, bench, judged, habits, tape)
+    judged = (*judged, *shown.judged)
+    trials = (*(j.trial for j in judged), *shown.redrawn)
+    verified = Verified(trials, loosest(bench.allowed), ranges_shown(trials), shown.coverage)
+    told = (*shown.findings, *findings(case, bench, judged, habits, tape), *by_size(case, bench, judged))
+    return Step("verify", verified, findings=(*told, *_hardly_shown(verified)), notes=purse.notes)
 
 
 def laid_out(case: Case, sides: Sides) -> tuple[Bench, Character, Tape] | Fault:
@@ -73,19 +87,29 @@ def laid_out(case: Case, sides: Sides) -> tuple[Bench, Character, Tape] | Fault:
     tape = record(used, bound.args, prefix=bound.prefix)
     if tape.error is not None:
         return Fault.of(tape.error)
-    habits = character(bound.module, used, tape.outputs, _calls(bound))
-    kind = nature(bound.module, tape.notes, habits.random)
+    calls = _calls(bound)
+    habits = character(bound.module, used, tape.outputs, calls)
     lowered = "float32" if case.job.edits_for("capture", "prepare:float32-kernels") else None
     sizes = example_sizes(bound)
     links = coupled(sides, sizes) if case.job.onnx is not None else {}
-    return Bench(sides, derive(tape.notes, lowered), kind, sizes, links), habits, tape
+    kind = traits(bound.module, tape.notes, habits.random)
+    asked = case.job.tolerance
+    allowed = (asked,) * len(tape.outputs) if asked else measure(bound.module, calls, kind.coarsest, lowered)
+    usual = tuple(float(np.max(spread(array(o)))) for o in tape.outputs)
+    return Bench(sides, allowed, kind, sizes, usual, links), habits, tape
 
 
-def _nothing_shown(verified: Verified) -> Finding:
-    """Return that no trial speaks for the file, with what became of them."""
-    counts = Counter(t.outcome for t in verified.trials)
-    notes = [f"{t.name}: {t.note}" for t in verified.trials if t.note]
-    return Finding("nothing-shown", None, {"outcomes": dict(counts), "notes": notes[:5]})
+def _hardly_shown(verified: Verified) -> tuple[Finding, ...]:
+    """Return that no trial speaks for the file, or that most of what ordinary ones compare is excused; () where neither is so."""
+    notes = [f"{t.name}: {t.note}" for t in verified.trials if t.note][:5]
+    if not verified.shown and not verified.failed:
+        counts = Counter(t.outcome for t in verified.trials)
+        return (Finding("nothing-shown", None, {"outcomes": dict(counts), "notes": notes}),)
+    ordinary = [t for t in verified.trials if t.values in ORDINARY and t.outcome != "eager-refused"]
+    excused = [t for t in ordinary if t.excused > MOSTLY]
+    if len(excused) <= MOSTLY * len(ordinary):
+        return ()
+    return (Finding("mostly-excused", None, {"excused": len(excused), "ordinary": len(ordinary), "notes": notes}),)
 
 
 def _calls(bound: Bound) -> list[tuple[torch.Tensor, ...]]:
@@ -100,34 +124,37 @@ def _calls(bound: Bound) -> list[tuple[torch.Tensor, ...]]:
     return [bound.args, other]
 
 
-def _trials(case: Case, bench: Bench) -> Iterator[Judged]:
+def _trials(case: Case, bench: Bench, purse: Purse, *, finite: bool) -> Iterator[Judged]:
     """Yield the trials that the budget has room for; those that no call can be made of do not count."""
-    purse, bound, captured, failures = Purse(case), bench.sides.bound, case.value("capture"), 0
-    doubts = tuple(Guard(f"Eq({f.facts['says']}, {f.facts['fixed']})", f.location) for f in case.findings("output-size-fixed"))
-    bounds = in_file(Path(bench.sides.file.path)) if case.job.onnx is not None else ()
-    for plan in plans(bound, (*doubts, *(captured.guards if captured else ())), case.job.budget.seed, bench.links, bounds):
+    bound, failures = bench.sides.bound, 0
+    for plan in _plans(case, bench, Tries(bound, purse, finite, links=bench.links)):
         if plan.level != "all" and purse.large:  # a second session on a large file costs more than it tells
             continue
-        if plan.given is None and purse.empty:
+        if purse.late:
             return
+        if plan.given is None and (purse.empty(directed=plan.directed) or not purse.affords(plan.sizes)):
+            continue
         try:
             args = plan.args(bound)
         except ValueError:  # no such call can be made of this model
             continue
         if case.job.onnx is not None and not bench.sides.declares(args):  # a file from elsewhere promises what it declares
             continue
-        if plan.given is None and not purse.affords(cost(args, bound)):
-            continue
-        with purse.paying():
-            found = judge(bench, plan, args)
-        tell(Event("tick", "verify", plan.title, found.trial.seconds, purse.number, case.job.budget.trials))
-        yield found
+        purse.pay(plan.sizes, directed=plan.directed)
+        found = judge(bench, plan, args, thorough=failures < PROVEN)
+        tell(Event("tick", "verify", plan.title, found.trial.seconds, purse.number, purse.most))
+        yield replace(found, trial=replace(found.trial, call=args)) if plan.values == "reached" else found
         failures += found.trial.outcome in ("differ", "file-refused")
         if purse.large and failures >= ENOUGH:  # each costs seconds, and the point is made
             return
 
 
-def _ranges(judged: tuple[Judged, ...], sizes: dict[str, int]) -> dict[str, tuple[int, int | None]]:
-    """Return, for each dim, the smallest and largest size at which the file was seen to agree."""
-    good = [j.trial.sizes for j in judged if j.trial.outcome not in ("differ", "file-refused", "eager-refused")]
-    return {n: (min(g[n] for g in good), max(g[n] for g in good)) for n in sizes if good}
+def _plans(case: Case, bench: Bench, tries: Tries) -> Iterator[Plan]:
+    """Yield the trials to come: ordinary ones, and in turns with them those directed at something in the model or the file."""
+    captured, seed = case.value("capture"), case.job.budget.seed
+    graph = onnx.load(str(bench.sides.file.path), load_external_data=False).graph
+    doubts = tuple(Guard(f"Eq({f.facts['says']}, {f.facts['fixed']})", f.location) for f in case.findings("output-size-fixed"))
+    guards = (*doubts, *(captured.guards if captured else ()))
+    bounds = in_file(graph) if case.job.onnx is not None else ()
+    ordinary = plans(bench.sides.bound, guards, seed, bench.links, bounds)
+    return each_once(in_turns((ordinary, directed(tries, guards, seed, graph))))

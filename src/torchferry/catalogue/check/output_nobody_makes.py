@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file, listed
+from torchferry.catalogue.finding_rule import FindingRule, Offer, as_guess, example_file, listed
 from torchferry.records import Case, Edit, Finding, Job
 
 
@@ -16,7 +16,8 @@ class OutputNobodyMakes(FindingRule):
     ## Do instead
     Give both the same name.
     ## Repair safety
-    Safe: offered where just one value of that type is made and read by nobody; it gets the promised name.
+    A guess: where just one value of that type is made and read by nobody, it may be the one; or the node that made the output
+    was lost, and this is what it read.
     """
 
     code, severity = "CHK025", "error"
@@ -33,11 +34,8 @@ class OutputNobodyMakes(FindingRule):
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
         if (take := finding.facts["take"]) is not None:
-            yield (
-                f"give `{take}` that name",
-                Edit("check", "rename-output", {"value": take, "output": finding.facts["value"]}),
-                "safe",
-            )
+            edit = Edit("check", "rename-output", {"value": take, "output": finding.facts["value"]})
+            yield as_guess(f"give `{take}` that name", edit, "a node behind it may have been lost")
 
 
 def bad() -> Job:

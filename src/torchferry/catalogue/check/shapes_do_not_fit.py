@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file, listed, shapes
+from torchferry.catalogue.finding_rule import FindingRule, Offer, as_guess, at, example_file, listed, shapes
 from torchferry.records import Case, Edit, Finding, Job
 
 
@@ -17,8 +17,8 @@ class ShapesDoNotFit(FindingRule):
     ## Do instead
     Take weights and graph from the same export.
     ## Repair safety
-    Safe: offered for a Gemm only, where operands, bias and declared output agree in just one way: with one of them
-    transposed.
+    A guess: for a Gemm, where operands, bias and declared output agree in just one way, with one of them transposed; weights
+    of another checkpoint may have that shape too.
     """
 
     code, severity = "CHK019", "error"
@@ -38,11 +38,8 @@ class ShapesDoNotFit(FindingRule):
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
         if (flag := finding.facts["flip"]) is not None and finding.location is not None:
-            yield (
-                f"flip {flag}",
-                Edit("check", "transpose-operand", {"node": finding.location.onnx_node, "attribute": flag}),
-                "safe",
-            )
+            edit = Edit("check", "transpose-operand", {"node": finding.location.onnx_node, "attribute": flag})
+            yield as_guess(f"flip {flag}", edit, "that the shapes fit does not show that the matrix was stored so")
 
 
 def bad() -> Job:

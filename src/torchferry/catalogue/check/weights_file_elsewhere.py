@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file_with_data, listed
+from torchferry.catalogue.finding_rule import FindingRule, Offer, as_guess, example_file_with_data, listed
 from torchferry.records import Case, Edit, Finding, Job
 
 
@@ -17,7 +17,9 @@ class WeightsFileElsewhere(FindingRule):
     ## Do instead
     Write the plain file name into the model (`external_data` of each tensor), or rename the weights file.
     ## Repair safety
-    Safe: only the path changes. It is offered when a file of that name lies beside the model, or just one of the very size.
+    Safe: only the path changes. It is offered when the one file of the recorded name, and just as long as the weights, lies
+    beside the model, or in the folder that is recorded; or one whose checksum the model records, in itself or in its
+    certificate. Any other file, though it is of the very size, is a guess.
     """
 
     code, severity = "CHK005", "error"
@@ -29,7 +31,7 @@ class WeightsFileElsewhere(FindingRule):
         return f"the weights {listed(facts['tensors'])} are looked for in `{facts['data']}`, {why}"
 
     def help(self, finding: Finding) -> str:
-        if finding.facts["found"]:
+        if finding.facts["found"] and not finding.facts["guess"]:
             return f"`{finding.facts['found']}` beside the model is the file: write that name into the model"
         return (
             f"put the weights file ({finding.facts['needs']} bytes or more) beside the model "
@@ -37,9 +39,14 @@ class WeightsFileElsewhere(FindingRule):
         )
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        moves = {f.facts["data"]: f.facts["found"] for f in self.found(case) if f.facts["found"]}
+        title = f"read the weights from `{finding.facts['found']}`"
+        if finding.facts["guess"]:
+            edit = Edit("check", "relocate-data", {"moves": {finding.facts["data"]: finding.facts["found"]}})
+            yield as_guess(title, edit, finding.facts["guess"])
+            return
+        moves = {f.facts["data"]: f.facts["found"] for f in self.found(case) if f.facts["found"] and not f.facts["guess"]}
         if moves:
-            yield f"read the weights from `{finding.facts['found']}`", Edit("check", "relocate-data", {"moves": moves}), "safe"
+            yield title, Edit("check", "relocate-data", {"moves": moves}), "safe"
 
 
 WHY = {

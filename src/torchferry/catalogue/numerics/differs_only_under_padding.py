@@ -40,18 +40,21 @@ def bad() -> Job:
 
     import torch
 
-    class Half(torch.nn.Module):
-        def __init__(self, fill):
+    class Attends(torch.nn.Module):
+        """Padded tokens see none, and so the mean of all; or all that are real."""
+
+        def __init__(self, keys):
             super().__init__()
-            self.fill = fill
+            self.keys = keys
 
         def forward(self, x, attention_mask):
-            return torch.where(attention_mask[..., None] > 0, x * 2, torch.full_like(x, self.fill))
+            on = attention_mask[:, None, :] if self.keys else attention_mask[:, None, :] * attention_mask[:, :, None]
+            return (x @ x.transpose(1, 2)).masked_fill(on == 0, -1e9).softmax(-1) @ x
 
-    path = Path(tempfile.mkdtemp()) / "half.onnx"
+    path = Path(tempfile.mkdtemp()) / "attends.onnx"
     example = (torch.randn(2, 5, 3), torch.ones(2, 5, dtype=torch.int64))
-    torch.onnx.export(Half(1.0), example, str(path), dynamo=False, input_names=["x", "attention_mask"])
-    return Job(Half(0.0), example, onnx=path)
+    torch.onnx.export(Attends(True), example, str(path), dynamo=False, input_names=["x", "attention_mask"])
+    return Job(Attends(False), example, onnx=path)
 
 
 def good() -> Job:

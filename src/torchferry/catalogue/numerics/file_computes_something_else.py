@@ -34,6 +34,7 @@ class FileComputesSomethingElse(Rule):
                 continue
             ordinary = facts["values"] in ("example", "random", "given")
             told = "here" if ordinary else f"with values of the kind `{facts['values']}`"
+            told = "with redrawn weights, alike on both sides," if str(facts["trial"]).startswith("redrawn") else told
             place = f" from `{facts['code']}` on" if facts.get("code") else ""
             yield diagnosis(
                 self.code,

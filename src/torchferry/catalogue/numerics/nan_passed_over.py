@@ -14,8 +14,7 @@ class NanPassedOver(Rule):
 
     ## What happened
     In PyTorch the maximum or minimum of numbers with a NaN among them is NaN; ONNX Runtime's `ReduceMax`, `ReduceMin` and
-    `MaxPool` pass over it. The model has no weights, so that it is a plain function, and what it makes of NaN belongs to
-    its meaning. For a model with weights this is only a note.
+    `MaxPool` pass over it. An export of a model without weights, a plain function, mends this; elsewhere it is told.
 
     ## Do instead
     Nothing: the repair adds the test for NaN to the file. If NaN never occurs, a file without it is a little faster.
@@ -24,7 +23,7 @@ class NanPassedOver(Rule):
     Safe: the file gives NaN where the model does, and the same numbers elsewhere.
     """
 
-    code, stage, severity, since = "NUM014", "verify", "error", "0.1"
+    code, stage, severity, since = "NUM014", "verify", "warning", "0.1"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         for finding in case.findings("nan-swallowed"):

@@ -13,8 +13,9 @@ class ResultHangsOnTieOrder(Rule):
     """What comes out depends on the order in which equal keys are sorted.
 
     ## What happened
-    Among equal keys, `torch.sort` (unless `stable=True`) and `torch.topk` promise no order, and ONNX Runtime takes the lower
-    index first. The numbers that come out are the same, but in another order, wherever keys are equal.
+    Among equal keys, `torch.sort` (unless `stable=True`) promises no order, and ONNX Runtime takes the lower index first. What
+    was sorted along with the keys comes out in another order wherever keys are equal. That `torch.topk` picks any of
+    several equals, and that the places themselves are others, is no error.
 
     ## Do instead
     Break ties in the model: `torch.sort(..., stable=True)`, or add a small multiple of the index to the keys.

@@ -40,7 +40,7 @@ class FixedSizeFedAnother(FindingRule):
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
         plan = finding.facts.get("plan")
         if plan is not None:
-            yield offer_of_moving_sizes(plan)
+            yield offer_of_moving_sizes(finding.facts)
 
 
 def bad() -> Job:

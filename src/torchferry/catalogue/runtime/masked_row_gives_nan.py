@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Finding, Job, Safety
+from torchferry.catalogue.finding_rule import FindingRule, Offer, as_guess, at, example_file
+from torchferry.records import Case, Edit, Finding, Job
 
 
 class MaskedRowGivesNan(FindingRule):
@@ -17,8 +17,9 @@ class MaskedRowGivesNan(FindingRule):
     ## Do instead
     Export with `torchferry export`, or mask with a large negative number in place of -inf.
     ## Repair safety
-    Safe for attention (the softmax feeds a product with the values): such rows become zeros, as in PyTorch; no other number
-    changes. Unsafe elsewhere, where NaN may be what the model gives in PyTorch too.
+    Safe where the file says that PyTorch's own attention made the softmax (its name or its metadata do) and it feeds a product
+    with the values: such rows become zeros, as that operator gives; no other number changes. Elsewhere a guess: the same
+    arithmetic, written out in a model, gives NaN in PyTorch too.
     """
 
     code, severity = "RUN020", "error"
@@ -32,12 +33,12 @@ class MaskedRowGivesNan(FindingRule):
         return "let such rows give zero, as PyTorch's attention does"
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        safety: Safety = "safe" if finding.facts["attention"] else "unsafe"
-        yield (
-            "give zeros for rows that are masked throughout",
-            Edit("check", "zero-masked-rows", {"nodes": finding.facts["nodes"]}),
-            safety,
-        )
+        title = "give zeros for rows that are masked throughout"
+        edit = Edit("check", "zero-masked-rows", {"nodes": finding.facts["nodes"]})
+        if finding.facts["attention"]:
+            yield title, edit, "safe"
+        else:
+            yield as_guess(title, edit, "the model may give NaN there too")
 
 
 def bad() -> Job:
@@ -54,5 +55,5 @@ def good() -> Job:
 
 TEXT = (
     '<ir_version: 8, opset_import: ["": 18]> g (float[L, S] s, float[S, 3] v) => (float[L, 3] '
-    "y)  { [weights] p = Softmax (s) y = MatMul (p, v) }"
+    "y)  { [sdpa_weights] p = Softmax (s) y = MatMul (p, v) }"
 )

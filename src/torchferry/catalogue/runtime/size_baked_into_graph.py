@@ -43,7 +43,7 @@ class SizeBakedIntoGraph(FindingRule):
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
         plan = finding.facts.get("plan")
         if plan is not None and not finding.facts.get("hidden"):  # what a wrong file gives proves nothing of a mended one
-            yield offer_of_moving_sizes(plan)
+            yield offer_of_moving_sizes(finding.facts)
 
 
 def bad() -> Job:

@@ -1,6 +1,6 @@
 """Passes that let sizes move: axes freed in the signature, constants that hold an example's sizes computed instead.
 
-A size is written as data: 4, ["size", value, axis], ["mul", size, size], ["div", size, 2].
+A size is written as data: 4, ["size", value, axis], ["mul", size, size], ["div", size, 2], ["sub", size, 2].
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def _size(weaver: Weaver, size: Any) -> str:
     word, *rest = size
     if word == "size":
         return weaver.op("Gather", [weaver.op("Shape", [rest[0]]), weaver.const([rest[1]])], axis=0)
-    if word == "div":
-        return weaver.op("Div", [_size(weaver, rest[0]), weaver.const([rest[1]])])
+    if word in ("div", "sub"):
+        return weaver.op({"div": "Div", "sub": "Sub"}[word], [_size(weaver, rest[0]), weaver.const([rest[1]])])
     result = _size(weaver, rest[0])
     for factor in rest[1:]:
         result = weaver.op("Mul", [result, _size(weaver, factor)])
@@ -90,7 +90,7 @@ def _shape(weaver: Weaver, sizes: list[Any]) -> str:
 
 
 def _new_shape(model: onnx.ModelProto, place: graph.Place, rewrite: Mapping[str, Any]) -> None:
-    """Give a Reshape or Expand a second input made of sizes, a Resize a fourth."""
+    """Give a Reshape, Expand or Split a second input made of sizes, a Resize a fourth."""
     weaver = Weaver(model, place.label)
     place.node.input[int(rewrite.get("input", 1))] = _shape(weaver, list(rewrite["sizes"]))
     weaver.before(place.graph, place.node)

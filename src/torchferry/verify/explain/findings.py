@@ -14,8 +14,10 @@ from torchferry.verify.explain.optimiser_fault import blame_runtime
 from torchferry.verify.explain.shrink import shrink
 from torchferry.verify.explain.source_lines import text
 from torchferry.verify.explain.stage_at_fault import stage_of
+from torchferry.verify.judge.excuses.beyond_range import swallows_nan
 from torchferry.verify.judge.model_traits import takes_maximum
-from torchferry.verify.judge.trial import Bench, Judged, judge, swallows_nan
+from torchferry.verify.judge.tolerance import loosest
+from torchferry.verify.judge.trial import Bench, Judged, judge
 from torchferry.verify.run.eager_trace import Tape
 from torchferry.verify.run.repeated_calls import Character
 
@@ -29,13 +31,17 @@ def findings(case: Case, bench: Bench, judged: Sequence[Judged], habits: Charact
     wrong = [j for j in judged if j.trial.outcome in ("differ", "file-refused")]
     for failing in _one_of_each(wrong, bench):
         found.append(_culprit(case, bench, failing, judged, tape))
-    for outcome, kind in (("padding-only", "padding-only"), ("tie-order", "tie-order"), ("eager-cut-off", "eager-cut-off")):
-        first = min((j for j in judged if j.trial.outcome == outcome), key=lambda j: j.strange, default=None)
+    for outcome in ("padding-only", "eager-cut-off"):
+        first = next((j for j in judged if j.trial.outcome == outcome), None)
         if first is not None:
-            found.append(_tie(bench, first) if kind == "tie-order" else Finding(kind, None, facts_of(first, bench)))
-    strange = next((j for j in judged if j.trial.outcome == "beyond-range"), None)
-    if strange is not None:
-        found.append(Finding("differs-beyond-range", None, facts_of(strange, bench)))
+            found.append(Finding(outcome, None, facts_of(first, bench)))
+    tied = [j for j in judged if j.trial.outcome == "tie-order" and j.proof is not None and not j.proof.harmless]
+    found += [Finding("tie-order", j.proof.place, facts_of(j, bench)) for j in tied[:1] if j.proof is not None]
+    strange = [j for j in judged if j.trial.outcome == "beyond-range"]
+    swallowed = [j for j in strange if j.trial.values == "nan" and swallows_nan(bench, j.want, j.got)]
+    peak = next((n.location for n in tape.notes if takes_maximum(n)), None)
+    found += [Finding("nan-swallowed", peak, facts_of(j, bench)) for j in swallowed[:1]]
+    found += [Finding("differs-beyond-range", None, facts_of(j, bench)) for j in strange[:1] if not swallowed]
     return tuple(found)
 
 
@@ -81,8 +87,6 @@ def _culprit(case: Case, bench: Bench, failing: Judged, judged: Sequence[Judged]
         return Finding("wrong-only-when-optimised-by-onnxruntime", blamed.location, facts)
     if facts["what"] == "count":  # another model's file: there is no place to look for
         return Finding("output-differs", None, facts)
-    if failing.plan.values == "nan" and not refused and swallows_nan(bench, failing.want, failing.got):
-        return Finding("nan-swallowed", next((n.location for n in tape.notes if takes_maximum(n)), None), facts)
     captured = case.value("capture")
     culprit = locate(bench, failing, captured.guards if captured else ())
     if misnamed.plain(failing) and (names := misnamed.misnamed(bench, failing)) is not None:
@@ -110,12 +114,6 @@ def _systematic(bench: Bench, failing: Judged) -> bool:
     return True
 
 
-def _tie(bench: Bench, first: Judged) -> Finding:
-    sorting = bench.nature.sorting
-    harmless = first.strange
-    return Finding("tie-order-only" if harmless else "tie-order", sorting.location if sorting else None, facts_of(first, bench))
-
-
 def facts_of(judged: Judged, bench: Bench) -> dict[str, Any]:
     """Return a trial in numbers and names."""
     worst = judged.trial.differences[0] if judged.trial.differences else None
@@ -130,6 +128,6 @@ def facts_of(judged: Judged, bench: Bench) -> dict[str, Any]:
         "output": worst.output if worst else "",
         "what": worst.what if worst else "",
         "words": worst.words if worst else judged.trial.note,
-        "allowed": bench.allowed.because,
+        "allowed": loosest(bench.allowed).because,
         "note": judged.trial.note,
     }

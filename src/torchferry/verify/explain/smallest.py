@@ -16,10 +16,11 @@ from torchferry.verify.arrays import Array
 from torchferry.verify.explain.cause import Culprit
 from torchferry.verify.explain.fingerprint import Index
 from torchferry.verify.explain.locate import locate
-from torchferry.verify.explain.subgraph import between, inputs_of
 from torchferry.verify.judge.compare import compare
+from torchferry.verify.judge.tolerance import loosest
 from torchferry.verify.judge.trial import Bench, Judged, differences
 from torchferry.verify.run.intermediates import Inside, opened
+from torchferry.verify.run.subgraph import between, inputs_of
 from torchferry.worker import Worker
 
 MOST_TRIED = 8  # values that may stand for eager's; each needs a session of its own
@@ -111,7 +112,7 @@ def _rewritten(bench: Bench, whole: onnx.ModelProto, values: dict[str, Array], b
         feeds = {i.name: given[i.name] for i in part.graph.input if i.name in given}
         got = _run(bench.sides.worker, part, feeds)
         unlike = not isinstance(got, Fault) and any(
-            compare(o, values[o], g, bench.allowed)[0] for o, g in zip(wanted, got, strict=True)
+            compare(o, values[o], g, loosest(bench.allowed))[0] for o, g in zip(wanted, got, strict=True)
         )
         if unlike:
             want = {o: values[o] for o in wanted}

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from torchferry.records import Difference, Tolerance
 from torchferry.verify.arrays import Array, is_float, wide
+
+ENOUGH_ROWS = 4  # numbers from which a feature's own spread is told
+DENORMAL = 2.0**-126  # numbers below it have no digits to speak of, and kernels may flush them to zero
+SENTINEL = 1e4  # times the usual: -1e9 under a mask is no measure of anything
 
 
 def compare(name: str, want: Array, got: Array, allowed: Tolerance) -> tuple[Difference | None, float]:
@@ -29,6 +35,39 @@ def wrong(want: Array, got: Array, allowed: Tolerance) -> Array:
     if not is_float(want):
         return np.asarray(want != got)
     return _ratio(wide(want), wide(got), allowed) > 1
+
+
+def allowance(want: Array, allowed: Tolerance) -> Array:
+    """Return how far each number may be off: some units in its last place, and a share of its output's spread."""
+    sizes = np.abs(np.nan_to_num(wide(want), nan=0.0, posinf=0.0, neginf=0.0))  # of infinity nothing may be missing
+    return allowed.rtol * sizes + allowed.share * spread(want) + allowed.atol + DENORMAL
+
+
+def spread(values: Array) -> Array:
+    """Return how much the numbers of an output vary, by position on its last axis where that can be told.
+
+    A feature of a millionth beside one of a million has its own scale.
+    """
+    numbers = _without_sentinels(wide(values))
+    if not np.isfinite(numbers).any():
+        return np.zeros(())
+    rows = numbers.size // numbers.shape[-1] if numbers.ndim > 1 and numbers.shape[-1] else 0
+    with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)  # a column without a single number
+        if rows < ENOUGH_ROWS:
+            return np.nan_to_num(np.nanstd(numbers))
+        return np.nan_to_num(np.nanstd(numbers.reshape(-1, numbers.shape[-1]), axis=0))
+
+
+def _without_sentinels(numbers: Array) -> Array:
+    """Return the numbers with NaN for infinities, and for what a mask wrote all over: one huge number, many times."""
+    numbers = np.where(np.isfinite(numbers), numbers, np.nan)
+    for extreme in (np.fmin.reduce(numbers, axis=None), np.fmax.reduce(numbers, axis=None)) if numbers.size else ():
+        here = numbers == extreme
+        others = np.abs(numbers[~here & ~np.isnan(numbers)])
+        if here.sum() > 1 and others.size and abs(extreme) > SENTINEL * others.max():
+            numbers = np.where(here, np.nan, numbers)
+    return numbers
 
 
 def _exact(name: str, want: Array, got: Array) -> tuple[Difference | None, float]:
@@ -55,15 +94,15 @@ def _floats(name: str, want: Array, got: Array, allowed: Tolerance) -> tuple[Dif
     with np.errstate(invalid="ignore", over="ignore"):
         apart = np.abs(np.where(want == got, 0.0, want - got))  # inf - inf is NaN
         relative = apart / np.maximum(np.abs(want), np.finfo(np.float64).tiny)
-    limit = allowed.rtol * abs(want[at]) + allowed.atol
+    limit = float(np.broadcast_to(allowance(want, allowed), want.shape)[at])
     words = f"off by {apart[at]:.3g} at {list(at)} ({got[at]:.6g} instead of {want[at]:.6g}), allowed {limit:.2g}"
     return Difference(name, "value", words, float(np.nanmax(apart)), float(relative[at]), at, worst), worst
 
 
 def _ratio(want: Array, got: Array, allowed: Tolerance) -> Array:
     """Return each difference over what is allowed there; infinite where NaN or infinities do not match."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        ratio = np.abs(want - got) / (allowed.rtol * np.abs(want) + allowed.atol)
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        ratio = np.abs(want - got) / allowance(want, allowed)
     same = (want == got) | (np.isnan(want) & np.isnan(got))
     return np.where(same, 0.0, np.where(np.isfinite(want) & np.isfinite(got), ratio, np.inf))
 

@@ -23,6 +23,22 @@ _OURS = str(Path(eager.__file__).parent)
 _EXAMPLES = str(Path(_OURS) / "catalogue")  # its bad and good models stand for users' own
 _LIBRARIES = tuple({sysconfig.get_paths()[k] for k in ("purelib", "platlib", "stdlib", "platstdlib")})
 SORTING = ("sort", "topk", "argmax", "argmin", "argsort", "max", "min", "kthvalue", "mode", "median", "_unique2", "unique_dim")
+# ops with one right result: exactly rounded, or no arithmetic at all
+EXACT = frozenset((
+    "add", "sub", "mul", "div", "neg", "abs", "floor", "ceil", "round", "trunc", "fmod", "remainder", "floor_divide",
+    "sign", "relu", "clamp", "clamp_min", "clamp_max", "maximum", "minimum", "max", "min", "amax", "amin", "eq", "ne",
+    "lt", "le", "gt", "ge", "where", "logical_and", "logical_or", "logical_not", "bitwise_and", "bitwise_or",
+    "bitwise_not", "bitwise_xor", "__rshift__", "__lshift__", "bitwise_right_shift", "bitwise_left_shift", "_to_copy",
+    "to", "view", "_unsafe_view", "reshape", "expand", "permute", "transpose", "t", "slice", "select", "index",
+    "gather", "scatter", "index_select", "cat", "stack", "split", "chunk", "unbind", "unsqueeze", "squeeze", "clone",
+    "copy_", "detach", "arange", "full", "full_like", "zeros", "ones", "zeros_like", "ones_like", "empty", "fill_",
+    "masked_fill", "sort", "topk", "argmax", "argmin", "argsort", "embedding", "flip", "roll", "repeat",
+    "constant_pad_nd", "lift_fresh", "lift_fresh_copy", "alias", "as_strided", "scalar_tensor", "rsub", "sqrt",
+    "reciprocal", "isnan", "isinf", "nonzero", "tril", "triu", "bucketize", "searchsorted", "add_", "sub_", "mul_",
+    "div_", "_local_scalar_dense",
+))  # fmt: skip
+SUMS = ("sum", "mean", "var", "std", "var_mean", "std_mean", "cumsum", "linalg_vector_norm")
+PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "addmv", "mv", "dot", "linear", "matmul")
 FEW_VALUES = 2**16  # up to here views of weights are kept too
 MOST_VALUES = 2**22  # values larger than this are not kept: they would fill the memory and tell nothing new
 
@@ -41,6 +57,8 @@ class Note:
     draws: bool = False  # it takes random numbers from torch's generator
     keys: Array | None = None  # what an op that sorts was given
     takes: tuple[int, ...] = ()  # which earlier ops, by their place on the tape, made or changed what it was given
+    scale: float = 0.0  # how large the numbers are that were added up: what is left of them may be far smaller
+    size: int = 0  # how many numbers came out
 
 
 @dataclass(slots=True)
@@ -104,6 +122,8 @@ class _Recorder(TorchDispatchMode):
                 torch.Tag.nondeterministic_seeded in func.tags,
                 array(taken[0]).copy() if keyed and taken[0].numel() <= MOST_VALUES else None,
                 makers,
+                _scale(str(func), taken) if keep else 0.0,
+                sum(r.numel() for r in results),
             )
         )
         self.makers.update((_storage(r), len(self.tape.notes) - 1) for r in results if keep)
@@ -133,6 +153,11 @@ def _storage(tensor: torch.Tensor) -> int:
 def op_name(func: Any) -> str:
     """Return an op's name without its namespace and overload."""
     return str(func).removeprefix("aten.").split(".")[0]
+
+
+def place_of(names: dict[int, str]) -> Location | None:
+    """Return where the op stands that is being dispatched; None outside of the model's call. For a dispatch mode to ask."""
+    return _place(sys._getframe(2), names)
 
 
 def _place(frame: FrameType | None, names: dict[int, str]) -> Location | None:
@@ -169,10 +194,12 @@ def terms(op: str, taken: list[torch.Tensor], results: list[torch.Tensor]) -> in
     name = op.removeprefix("aten.").split(".")[0]
     if not taken or not results or not any(r.is_floating_point() or r.is_complex() for r in results):
         return 1
+    if name.startswith(("cumsum", "cumprod")):  # of equal numbers, each addition errs to the same side
+        return _longest(taken[0]) ** 2
     if "fft" in name:
         # the phases 2 pi k n / N are rounded too, which makes the error grow with N and not with its root
         return int((2 * math.pi * max(_longest(t) for t in taken)) ** 2)
-    if name in ("mm", "bmm", "addmm", "baddbmm", "linear", "matmul", "addmv", "mv", "dot"):
+    if name in PRODUCTS:
         matrix = taken[1] if name.startswith("add") or name == "baddbmm" else taken[0]
         return int(matrix.shape[-1]) if matrix.dim() else 1
     if "conv" in name and len(taken) > 1 and taken[1].dim() > 1:
@@ -182,6 +209,16 @@ def terms(op: str, taken: list[torch.Tensor], results: list[torch.Tensor]) -> in
     if any(word in name for word in _ADDING):
         return max((_longest(t) for t in taken), default=1)
     return 1
+
+
+def _scale(op: str, taken: list[torch.Tensor]) -> float:
+    """Return the size of the numbers that a plain sum, or a sum of products, is made of; 0 for other ops."""
+    name = op.removeprefix("aten.").split(".")[0]
+    factors = taken[:1] if name in SUMS else taken[-2:] if name in PRODUCTS else taken[:2] if "conv" in name else []
+    if not factors or not all(t.is_floating_point() and t.numel() for t in factors):
+        return 0.0
+    scale = math.prod(float(t.detach().double().square().mean().sqrt()) for t in factors)
+    return (scale**2 if "var" in name else scale) if math.isfinite(scale) else 0.0
 
 
 _ADDING = (  # words in the names of ops that add up numbers

@@ -52,7 +52,7 @@ def opened(sides: Sides) -> Iterator[Inside | Fault]:
     """Give the file with its inside out; the copy is gone afterwards."""
     path = Path(sides.file.path)
     model = onnx.load(str(path), load_external_data=False)
-    names = _telling(model.graph)
+    names = telling(model.graph)
     with tempfile.TemporaryDirectory(prefix=".torchferry-") as folder:
         key = sides.worker.open(expose(model, names, path, Path(folder) / "inside.onnx"), level="none")
         if isinstance(key, Fault):
@@ -62,7 +62,7 @@ def opened(sides: Sides) -> Iterator[Inside | Fault]:
         sides.worker.close(key)
 
 
-def _telling(graph: onnx.GraphProto) -> tuple[str, ...]:
+def telling(graph: onnx.GraphProto) -> tuple[str, ...]:
     """Return the values worth looking at, in the nodes' order: all but those that hang on large weights alone."""
     fed, heavy = {i.name for i in graph.input}, {t.name for t in graph.initializer if _elements(t) > LARGE_WEIGHT}
     fed -= {t.name for t in graph.initializer}
@@ -97,11 +97,12 @@ def expose(model: onnx.ModelProto, names: Sequence[str], beside: Path, to: Path)
     del model.graph.output[given:]  # the caller's model is as it was; a copy would double a large one
     for place in {e.value for t in model.graph.initializer for e in t.external_data if e.key == "location"}:
         if not (to.parent / place).exists():
-            _link(beside.parent / place, to.parent / place)
+            link(beside.parent / place, to.parent / place)
     return to
 
 
-def _link(source: Path, target: Path) -> None:
+def link(source: Path, target: Path) -> None:
+    """Put a file of weights beside a copy of the graph without copying it."""
     if source.stat().st_dev == target.parent.stat().st_dev:
         os.link(source, target)  # onnxruntime does not follow links out of the model's folder
     else:

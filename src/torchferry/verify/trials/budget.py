@@ -1,67 +1,79 @@
-"""How much is tried: so many trials, for about as long as the export took; the most telling ones whatever they take."""
+"""How much is tried: so many trials, and so much work; neither hangs on the clock unless the user sets one.
+
+Ordinary trials and those directed at something in the model or in the file have a purse each: neither squeezes out the other.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 from torchferry import eager
 from torchferry.records import Case
+from torchferry.verify.trials.work import Work
 
-ESSENTIAL = 4  # trials that run whatever they take
+ESSENTIAL = 4  # trials that run whatever they cost
 USUAL = 16  # the same, for a model that is not large, unless the user said how long trials may take
-SHORTEST = 10.0  # seconds that trials may always take: a file from elsewhere took us no time to make
-# A trial that costs this process less than this is cheap: all of them take a second or two on an idle machine. Their number
-# alone counts then, lest a busy machine see less of the same model.
-CHEAP = 0.03
-PATIENT = 60.0
+DIRECTED = 4  # times as many directed trials as ordinary ones, at most
+WORK = 2e10  # multiply-adds for the ordinary trials, and again for the directed ones: some seconds of one core for each
+CHEAP = WORK / 200  # a call of which there can be many
 LARGE = 256 * 2**20  # bytes of weights above which a trial takes seconds
-SHARE = 4  # a trial may take this part of the time that is left
+SHARE = 8  # one trial may cost this part of all work
 
 
 class Purse:
     """What may be spent on the trials of one case, and what has been."""
 
-    def __init__(self, case: Case) -> None:
-        self._budget, self._export = case.job.budget, sum(s.seconds for s in case.steps)
+    def __init__(self, case: Case, work: Work) -> None:
+        self._budget, self.work = case.job.budget, work
         self.large = eager.weight_bytes(case.value("inputs").module) > LARGE
-        self._began, self._done = time.perf_counter(), 0
-        self._example, self._own = 0.0, float("inf")  # what the example took: seconds, and seconds of this process's work
-
-    @property
-    def limit(self) -> float:
-        """Seconds for all trials: as asked, else about as long as the export took, a quarter of that for a large model."""
-        if self._budget.seconds is not None:
-            return self._budget.seconds
-        if self.large:
-            return self._export / 4
-        return max(PATIENT if self._own < CHEAP else SHORTEST, self._export)
+        self._began = time.perf_counter()
+        self._cut_short = False
+        self._done = {False: 0, True: 0}  # directed? -> trials
+        self._spent = {False: 0.0, True: 0.0}
 
     @property
     def number(self) -> int:
         """How many trials were paid for."""
-        return self._done
+        return sum(self._done.values())
 
     @property
-    def empty(self) -> bool:
-        """Whether no further trial may begin."""
-        least = ESSENTIAL if self.large or self._budget.seconds is not None else USUAL
-        return self._done >= self._budget.trials or (self._done >= least and self._spent() > self.limit)
+    def most(self) -> int:
+        """How many trials there may be."""
+        return self._budget.trials * (1 + DIRECTED)
 
-    def affords(self, times: float) -> bool:
-        """Return whether a trial that feeds so many times more than the example leaves enough for others."""
-        return self._example * times <= max((self.limit - self._spent()) / SHARE, 2 * self._example)
+    @property
+    def late(self) -> bool:
+        """Whether the time is over that the user set for all trials."""
+        seconds = self._budget.seconds
+        over = seconds is not None and self.number >= ESSENTIAL and time.perf_counter() - self._began > seconds
+        self._cut_short = self._cut_short or over
+        return over
 
-    @contextmanager
-    def paying(self) -> Iterator[None]:
-        """Count a trial; the first one, the example, shows what trials cost."""
-        began, own = time.perf_counter(), time.thread_time()
-        yield
-        if self._done < 2:  # the second is the example again: what torch loads at a first call is no cost of trials
-            self._example = self._example or time.perf_counter() - began
-            self._own = min(self._own, time.thread_time() - own)
-        self._done += 1
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user is to know of how the trials ended."""
+        if not self._cut_short:
+            return ()
+        return (f"the trials were cut short after {self._budget.seconds:g} s, as `Budget.seconds` asks; {self.number} were run",)
 
-    def _spent(self) -> float:
-        return time.perf_counter() - self._began
+    def empty(self, *, directed: bool) -> bool:
+        """Return whether no further trial of a kind may begin."""
+        if directed:
+            return self._done[True] >= DIRECTED * self._budget.trials or self._spent[True] > WORK
+        least = ESSENTIAL if self.large else USUAL
+        return self._done[False] >= self._budget.trials or (self._done[False] >= least and self._spent[False] > WORK)
+
+    def affords(self, sizes: Mapping[str, int]) -> bool:
+        """Return whether a trial at some sizes leaves enough for others."""
+        return self.work.of(sizes) <= max(WORK / SHARE, 2 * self.work.example)
+
+    @property
+    def cheap(self) -> bool:
+        """Whether calls of the example's sizes cost next to nothing."""
+        return self.work.example <= CHEAP
+
+    def pay(self, sizes: Mapping[str, int], *, directed: bool, trial: bool = True) -> None:
+        """Count a trial, or with `trial=False` a mere call of eager."""
+        self._done[directed] += trial
+        self._spent[directed] += self.work.of(sizes)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import torch
 
@@ -58,6 +57,7 @@ PLAUSIBLE = (
 )
 COUNTING = ("big", "big-ids")  # values that a model may take for a size
 STRANGE = ("-inf", "inf", "nan")  # reported apart: few models are meant to take them
+ROWS = "rows "  # values that are the numbers of rows: made for one input, to look up what was not looked up yet
 ALONE = ("-inf", "zeros", "negative", "constant-rows", "inf", "large", "ties", "nan")  # also for one input at a time
 
 
@@ -73,6 +73,7 @@ class Plan:
     level: str = "all"  # how far onnxruntime optimises the file
     name: str = ""
     why: str = ""
+    directed: bool = False  # at something in the model or in the file; see directed.py
 
     @property
     def title(self) -> str:
@@ -88,12 +89,23 @@ class Plan:
             return self.given
         if self.values == "other-padding":
             return garbage_under_padding(bound, dict(self.sizes), self.seed)
+        if self.values.startswith(ROWS):
+            return rows_fed(bound, self)
         made = bound.vary(dict(self.sizes), self.values, self.seed)
         if not self.only:
             return made
         plain = bound.vary(dict(self.sizes), "random", self.seed)
         names = [s.name for s in bound.signature.inputs]
         return tuple(m if n == self.only else p for n, m, p in zip(names, made, plain, strict=True))
+
+
+def rows_fed(bound: Bound, plan: Plan) -> tuple[torch.Tensor, ...]:
+    """Return a plain call in which one input holds the numbers of certain rows, over and over: `rows 7 9`."""
+    plain = bound.vary(dict(plan.sizes), "random", plan.seed)
+    numbers = torch.tensor([int(n) for n in plan.values.removeprefix(ROWS).split()])
+    names = [s.name for s in bound.signature.inputs]
+    fed = [numbers[torch.arange(t.numel()) % len(numbers)].reshape(t.shape).to(t.dtype).to(t.device) for t in plain]
+    return tuple(f if n == plan.only else p for n, f, p in zip(names, fed, plain, strict=True))
 
 
 @dataclass(slots=True)
@@ -114,11 +126,13 @@ def plans(
 
     `bounds` are numbers in a file from elsewhere that may say how far it goes.
     """
+    yield from each_once(replace(made, sizes=together(made.sizes, links or {})) for made in _ordered(bound, guards, seed, bounds))
+
+
+def each_once(made: Iterable[Plan]) -> Iterator[Plan]:
+    """Yield plans, but none that is the same as one before."""
     seen = _Seen()
-    for made in _ordered(bound, guards, seed, bounds):
-        plan = replace(made, sizes=together(made.sizes, links or {}))
-        if seen.new(plan):
-            yield plan
+    yield from (plan for plan in made if seen.new(plan))
 
 
 def _ordered(bound: Bound, guards: Sequence[Guard], seed: int, bounds: Sequence[int]) -> Iterator[Plan]:
@@ -145,7 +159,7 @@ def _ordered(bound: Bound, guards: Sequence[Guard], seed: int, bounds: Sequence[
 
 def _one_by_one(bound: Bound, seed: int) -> Iterator[Plan]:
     """Yield trials in which one input alone is unusual: what two unusual ones hide, one shows."""
-    telling = ("float", "int", "ids", "mask", "bool")
+    telling = ("float", "int", "ids", "mask", "flags", "bool")
     names = [s.name for s in bound.signature.inputs if bound.roles.get(s.name, "float") in telling]
     for values in ALONE if len(names) > 1 else ():
         yield from (Plan({}, values, seed + 1, only=n) for n in names)
@@ -189,6 +203,17 @@ def _interleaved(sizes: Sequence[Plan], values: Sequence[Plan]) -> Iterator[Plan
         yield from values[n : n + 1]
 
 
+def in_turns(sources: Iterable[Iterator[Plan]]) -> Iterator[Plan]:
+    """Yield from each source in turn until all are at their end."""
+    left = list(sources)
+    while left:
+        for source in list(left):
+            if (plan := next(source, None)) is None:
+                left.remove(source)
+            else:
+                yield plan
+
+
 def candidates(dim: Dim, example: int, marks: Sequence[int], bounds: Sequence[int] = ()) -> list[int]:
     """Return the sizes worth trying for one dim, in order, within what the file promises."""
     empty = [0] if dim.low == 0 else []  # a cache starts empty
@@ -224,9 +249,3 @@ def added_masks(bound: Bound) -> list[str]:
         if example.is_floating_point() and (bool(example.isinf().any()) or (named and example.dim() >= 2)):
             found.append(spec.name)
     return found
-
-
-def cost(args: Sequence[Any], bound: Bound) -> float:
-    """Return how many times more numbers than the example this trial feeds."""
-    numbers = sum(a.numel() for a in args)
-    return float(numbers / max(1, sum(a.numel() for a in bound.args)))

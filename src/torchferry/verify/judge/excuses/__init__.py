@@ -1,1 +1,18 @@
-"""The innocent reasons for a difference, a file each: a claim, and the proof that it needs."""
+"""The innocent reasons for a difference, a file each: a claim, and the proof that it needs.
+
+They are asked in this order: those that cost little first.
+"""
+
+from torchferry.verify.judge.excuses import beyond_range, cut_off, float64_truth, padding, rounding, step_by_step
+from torchferry.verify.judge.excuses.excuse import Excuse
+
+EXCUSES: tuple[Excuse, ...] = (
+    cut_off.EXCUSE,
+    padding.EXCUSE,
+    float64_truth.EXCUSE,
+    rounding.EXCUSE,
+    step_by_step.EXCUSE,
+    beyond_range.EXCUSE,
+)
+# For a file that was shown to be wrong: whether rounding explains some more of it changes nothing.
+CHEAP: tuple[Excuse, ...] = (cut_off.EXCUSE, padding.EXCUSE, beyond_range.EXCUSE)

@@ -1,82 +1,209 @@
-"""Whether outputs differ only at padding: there is garbage, which no two right models need agree on."""
+"""Padding: what stands at a padded position is made of what lies under the mask, which nobody looks at.
+
+Which positions are padded, and whether a mask is one of padding at all, is not told by its name but by three runs of eager:
+- garbage under the mask changes no real position: the model does not look there;
+- it changes the very elements that differ: eager's numbers there are garbage too. Zeros or -100 written over padding are not;
+- with the mask taken away, the same garbage does change real positions: it is this mask that hides those tokens from the
+  others. A mask that says which pixels are to be made up, which words occur, or which nodes are joined does no such thing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
 import numpy as np
+import torch
+from torch import nn
 
-from torchferry.records import Fault, TensorSpec, Tolerance
-from torchferry.verify.arrays import Array, array, is_float, wide
-from torchferry.verify.judge.compare import wrong
-from torchferry.verify.judge.excuses.token_masks import empty_rows, speaks_of, token_mask, under_padding
-from torchferry.verify.run.both_sides import Call, Sides
-from torchferry.verify.trials.padding_garbage import per_token, tokens, with_garbage
+from torchferry.records import Fault
+from torchferry.verify.arrays import Array, array
+from torchferry.verify.judge.compare import wrong as differing
+from torchferry.verify.judge.excuses.excuse import Example, Excuse, Plea, Proof
+from torchferry.verify.run.both_sides import Call
+
+LOUD = 100.0  # times the usual values: a mask that leaks a thousandth is seen
 
 
-def only_padding(
-    sides: Sides, allowed: Tolerance, args: Call, want: Sequence[Array], got: Sequence[Array], *, weighs: bool
-) -> bool:
-    """Return whether the sides differ only where tokens are not real, and eager's numbers there are garbage.
+def prove(plea: Plea) -> Proof | None:
+    """Return which numbers stand at padded positions and are garbage in eager too."""
+    for reading in _readings(plea.args):
+        found = _garbage(plea, reading)
+        if found is not None and any((f & o).any() for f, o in zip(found, plea.open, strict=True)):
+            elements = [f & o for f, o in zip(found, plea.open, strict=True)]
+            return Proof(elements, "the outputs differ only at padded positions", "padding-only")
+    return None
 
-    A mask that is merely called so may say where numbers are to be made up, which are then the answer: it counts as one of
-    padding where the model `weighs` tokens by each other.
-    """
-    bound = sides.bound
-    real = tokens(bound, args)
-    if real is None or real.all() or not (weighs or _named_for_padding(sides)):
-        return False
-    other = with_garbage(bound, args, real, tuple(a.reshape(-1).roll(1).reshape(a.shape) for a in args))
-    garbled = any(o is not a for o, a in zip(other, args, strict=True))
-    for n, (w, g) in enumerate(zip(want, got, strict=True)):
-        bad = wrong(w, g, allowed)
-        if not bad.any():
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """One way to take an input for a token mask: which input it is, and the number that marks padding."""
+
+    place: int
+    pad: int
+
+    @property
+    def real(self) -> int:
+        """A number that marks a real token; of packed rows there are others beside 1."""
+        return 1 - self.pad
+
+    def tokens(self, args: Call) -> Array:
+        """Return where tokens are real, as booleans of (batch, length)."""
+        return np.asarray(array(args[self.place]) != self.pad)
+
+
+def _readings(args: Call) -> Iterator[_Reading]:
+    """Yield each input that may be a token mask, once for each way to read it."""
+    for place, arg in enumerate(args):
+        if arg.dim() != 2 or not arg.numel() or not bool(((arg >= 0) & (arg == arg.long())).all()):
             continue
-        pads = _tokens_of_output(sides, args, real, n, w)
-        if pads is not None:
-            meant = bad & (w != 0) & is_float(w) & garbled  # zeros are how padding is blotted out
-        else:
-            pads, meant = empty_rows(real, w), bad
-        if pads is None or (bad & ~pads).any() or _defined(sides, allowed, other, n, w, meant):
-            return False
-    return True
+        pads = (0, 1) if int(arg.max()) <= 1 else (0,)
+        yield from (_Reading(place, pad) for pad in pads if bool((arg == pad).any()))
 
 
-def _named_for_padding(sides: Sides) -> bool:
-    mask = _mask(sides)
-    return mask is not None and any(word in mask.name.lower() for word in ("pad", "attention", "attn"))
-
-
-def _mask(sides: Sides) -> TensorSpec | None:
-    """Return the input that is a token mask, or None."""
-    bound = sides.bound
-    examples = {s.name: array(a) for s, a in zip(bound.signature.inputs, bound.args, strict=True)}
-    return token_mask(bound.signature, examples, bound.roles)
-
-
-def _tokens_of_output(sides: Sides, args: Call, real: Array, n: int, want: Array) -> Array | None:
-    """Return where an output stands for padding, token by token; None where it may stand for tokens that no mask speaks of."""
-    bound, mask = sides.bound, _mask(sides)
-    if mask is None:
+def _garbage(plea: Plea, mask: _Reading) -> list[Array] | None:
+    """Return which elements of eager's outputs are made of what lies under a mask; None where it is no mask of padding."""
+    hidden = next((h for args in _calls(plea) if (h := _hidden(plea, args, mask))), frozenset())
+    real = mask.tokens(plea.args)
+    runs = [plea.bench.sides.eager(made) for made in _loud(plea.args, hidden, real)]
+    if not runs or any(isinstance(r, Fault) for r in runs):
         return None
-    at, files = sides.order[n], sides.file.outputs
-    declared = files[at].shape if at < len(files) else ()
-    names = [s.name for s in bound.signature.inputs]
-    others = [name for name in per_token(bound, args, real) if not speaks_of(mask.name, name, names)]
-    if others and not (isinstance(mask.shape[1], str) and mask.shape[1] in declared):
-        return None
-    return under_padding(real, want, mask.shape[1], declared, [tuple(a.shape) for a in args])
+    found = []
+    for n, want in enumerate(plea.want):
+        changed = np.zeros(want.shape, bool)
+        for run in runs:
+            if isinstance(run, Fault) or run[n].shape != want.shape:
+                return None
+            changed |= differing(want, run[n], plea.bench.allowed[n])
+        if (changed & _tokens(want, real)).any():  # a real position hangs on what lies there
+            return None
+        found.append(changed)
+    return found
 
 
-def _defined(sides: Sides, allowed: Tolerance, garbled: Call, n: int, want: Array, bad: Array) -> bool:
-    """Return whether eager gives numbers for padding that do not hang on what lies under the mask: no garbage, then.
+def _calls(plea: Plea) -> Iterator[Call]:
+    """Yield calls that may show what a mask hides: with huge values, or where rows are empty or whole, this one may not."""
+    yield plea.args
+    yield plea.bench.sides.bound.args
+    for values in ("right-padded", "random-mask"):
+        with suppress(ValueError):
+            yield plea.bench.sides.bound.vary(dict(plea.plan.sizes), values, plea.plan.seed)
 
-    Attention to nothing is zero in torch, so that a sum over a row without a token is part of what the model means; and a
-    mask over what is attended to says nothing of the tokens that attend.
+
+def _hidden(plea: Plea, args: Call, mask: _Reading) -> frozenset[int]:
+    """Return the inputs that a mask hides: with the mask taken away, what they hold at padded places changes real ones."""
+    sides, real = plea.bench.sides, mask.tokens(args)
+    bare = tuple(torch.full_like(a, mask.real) if n == mask.place else a for n, a in enumerate(args))
+    seen = sides.eager(bare)
+    if isinstance(seen, Fault):
+        return frozenset()
+    return frozenset(
+        n
+        for n in range(len(args))
+        if n != mask.place
+        for made in _loud(bare, frozenset({n}), real)[:1]
+        if not isinstance(other := sides.eager(made), Fault)
+        for w, o, allowed in zip(seen, other, plea.bench.allowed, strict=True)
+        if w.shape == o.shape and bool((differing(w, o, allowed) & _tokens(w, real)).any())
+    )
+
+
+def _tokens(output: Array, real: Array) -> Array:
+    """Return which elements of an output may stand for real tokens: all but those at padded positions of a token axis.
+
+    A row without any token is padding whatever its axes are.
     """
-    if not bad.any():
-        return False
-    other = sides.eager(garbled)
-    if isinstance(other, Fault) or other[n].shape != want.shape or (is_float(want) and not np.isfinite(wide(want[bad])).all()):
-        return False
-    return not wrong(want, other[n], allowed)[bad].any()
+    rows = real.shape[0]
+    if not output.ndim or output.shape[0] != rows:
+        return np.ones(output.shape, bool)
+    some = real.any(axis=1).reshape((rows,) + (1,) * (output.ndim - 1))
+    axes = [a for a in range(1, output.ndim) if output.shape[a] == real.shape[1]]
+    pads = np.broadcast_to(~some, output.shape)
+    for axis in axes:
+        shape = [1] * output.ndim
+        shape[0], shape[axis] = real.shape
+        pads = pads | np.broadcast_to(~real.reshape(shape), output.shape)
+    new = output.shape[1] if output.ndim > 2 else 0
+    if not axes and 0 < new < real.shape[1]:  # the mask also covers the past that was given; the output speaks of the new tokens
+        pads = pads | np.broadcast_to(~real[:, -new:].reshape((rows, new) + (1,) * (output.ndim - 2)), output.shape)
+    return np.asarray(~pads)
+
+
+def _loud(args: Call, hidden: frozenset[int], real: Array) -> list[Call]:
+    """Return the call with other values of some inputs where tokens are not real: loud ones, and those of other tokens."""
+    pads = [_pads(a, real, args) if n in hidden else None for n, a in enumerate(args)]
+    if all(p is None for p in pads):
+        return []
+    ways = (_louder, _others)
+    return [tuple(a if p is None else torch.where(p, way(a), a) for a, p in zip(args, pads, strict=True)) for way in ways]
+
+
+def _pads(values: torch.Tensor, real: Array, args: Call) -> torch.Tensor | None:
+    """Return where an input has values for padding; None where it has none for each token.
+
+    With a cache among the inputs the mask covers what is in it first, then the new tokens.
+    """
+    rows, length = real.shape
+    if values.dim() < 2 or values.shape[0] != rows:
+        return None
+    pads, new = torch.from_numpy(~real), values.shape[1]
+    caches = {a.shape[2] for a in args if a.dim() == 4 and a.shape[0] == rows}
+    if new == length:
+        return pads.reshape(rows, length, *(1,) * (values.dim() - 2))
+    if (
+        values.dim() == 4
+        and values.shape[2] < length
+        and any(a.dim() > 1 and a.shape[1] + values.shape[2] == length for a in args)
+    ):
+        return pads[:, : values.shape[2]].reshape(rows, 1, -1, 1)
+    return pads[:, length - new :].reshape(rows, new, *(1,) * (values.dim() - 2)) if length - new in caches else None
+
+
+def _others(values: torch.Tensor) -> torch.Tensor:
+    others = values.reshape(-1).roll(1).reshape(values.shape)
+    return others.nan_to_num(0.0, 0.0, 0.0) if values.is_floating_point() else others  # nothing times infinity is NaN
+
+
+def _louder(values: torch.Tensor) -> torch.Tensor:
+    return _others(values) * LOUD if values.is_floating_point() else values.reshape(-1).roll(8).reshape(values.shape)
+
+
+class _Attends(nn.Module):
+    """Attention under a mask; what comes of rows that see nothing is nobody's business."""
+
+    def __init__(self, nothing: float = -3e38, zeroes: bool = False, blots: bool = False, paints: bool = False) -> None:
+        super().__init__()
+        self.nothing, self.zeroes, self.blots, self.paints = nothing, zeroes, blots, paints
+        self.weight = nn.Parameter(torch.randn(8, 8, generator=torch.Generator().manual_seed(0)))
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        off = (mask[:, None, :] if self.paints else mask[:, None, :] * mask[:, :, None]) == 0
+        shares = (x @ self.weight @ x.transpose(1, 2)).masked_fill(off, self.nothing).softmax(-1)
+        out = (shares.masked_fill(off, 0.0) if self.zeroes else shares) @ x
+        if self.paints:
+            return torch.where(mask[..., None] == 1, x, out)
+        return out * mask[..., None] if self.blots else out
+
+
+def _call() -> Call:
+    mask = torch.ones(2, 5, dtype=torch.int64)
+    mask[0, 3:] = 0
+    return torch.randn(2, 5, 8), mask
+
+
+def right() -> Sequence[Example]:
+    """Return rows that see nothing: the mean of all in eager, zeros in the file."""
+    return [Example(_Attends(), _Attends(zeroes=True), _call())]
+
+
+def wrong() -> Sequence[Example]:
+    """Return padding that eager blots out and the file does not, a picture to be painted, and tokens that are not hidden."""
+    return [
+        Example(_Attends(blots=True), _Attends(), _call()),
+        Example(_Attends(paints=True), _Attends(paints=True, nothing=-3.0), _call()),
+        Example(_Attends(), _Attends(nothing=-1.0), _call()),
+    ]
+
+
+EXCUSE = Excuse("padding: eager's numbers there are made of what lies under the mask", prove, right, wrong)

@@ -3,16 +3,51 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from torchferry import eager
+from torchferry.verify.arrays import Array, arrays
 from torchferry.verify.run.eager_trace import op_name, terms
 
 # Kernels approximate these to a unit in the last place of their range, or of their argument, not of each result.
 BOUNDED = ("sigmoid", "tanh", "erf")
+RECURRENT = ("lstm", "gru", "rnn")  # made of gates
 GATED = ("silu", "gelu", "mish")
+
+
+def nudged(
+    module: torch.nn.Module, args: tuple[Any, ...], seed: int, size: float = 1.0, *, settled: bool = False, inside: bool = False
+) -> list[Array]:
+    """Return the outputs with inputs, weights, buffers and roundings nudged; of a large model's weights only the vectors.
+
+    Inputs and buffers of a `settled` model are left alone: their digits are the same on both sides, and decide its steps.
+    With `inside` only what is computed is moved; else also what goes in, for what single operators do not show.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    twin = eager.fresh(module)
+    whole = eager.weight_bytes(module) <= eager.WHOLE_COPY_BYTES
+    with torch.no_grad():
+        for part in twin.modules() if twin is not module else ():
+            for name, weight in part.named_parameters(recurse=False):
+                if whole:  # in place: recurrent modules hold their weights twice
+                    weight.copy_(nudge(weight, generator, size))
+                elif weight.dim() < 2:  # shared with the user's model
+                    part._parameters[name] = torch.nn.Parameter(nudge(weight, generator, size), requires_grad=False)
+            for name, buffer in () if settled else part.named_buffers(recurse=False):
+                part._buffers[name] = nudge(buffer, generator, size)
+    moved = args if settled or inside else tuple(shaken(nudge(a, generator, size), generator) for a in args)
+    for noisy in (Noisy(generator), nullcontext()):
+        try:
+            with noisy:
+                made = eager.call(twin, moved)
+            return arrays(made)
+        except Exception:  # an input at the edge of what the model takes; torch.cond and its like do not bear being watched
+            continue
+    return []
 
 
 class Noisy(TorchDispatchMode):
@@ -33,20 +68,26 @@ class Noisy(TorchDispatchMode):
         given = [a for a in args if isinstance(a, torch.Tensor) and not a.is_nested]
         scale = _scale(op_name(func).rstrip("_"), given)
         out = func(*args, **(kwargs or {}))
-        if not isinstance(out, torch.Tensor) or out.is_nested or not out.is_floating_point():
+        if isinstance(out, tuple) and not func._schema.is_mutable:
+            return tuple(self._noisy(o, scale, terms(str(func), given, [o])) if _float(o) else o for o in out)
+        if not _float(out):
             return out
+        moved = self._noisy(out, scale, terms(str(func), given, [out]))
+        return out.copy_(moved) if func._schema.is_mutable and moved is not out else moved
+
+    def _noisy(self, out: torch.Tensor, scale: Any, many: int) -> torch.Tensor:
         if scale is not None:
-            moved = out + _signs(out, self._generator) * scale * torch.finfo(out.dtype).eps
-        elif (many := terms(str(func), given, [out])) > 1:
-            moved = _moved(out, _signs(out, self._generator), math.sqrt(many))
-        else:
-            return out
-        return out.copy_(moved) if func._schema.is_mutable else moved
+            return out + _signs(out, self._generator) * scale * torch.finfo(out.dtype).eps
+        return _moved(out, _signs(out, self._generator), math.sqrt(many)) if many > 1 else out
+
+
+def _float(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and not value.is_nested and value.is_floating_point()
 
 
 def _scale(op: str, given: list[torch.Tensor]) -> Any:
     """Return what a bounded function's error is in proportion to, read before it may overwrite its argument; None for others."""
-    if op in BOUNDED:
+    if op in BOUNDED or any(word in op for word in RECURRENT):
         return 1.0
     return given[0].abs().clamp(min=1) if op in GATED and given else None
 

@@ -1,0 +1,119 @@
+"""Beyond range: the values fed are none that the model copes with, or none that anybody feeds.
+
+- NaN or infinity went in, and eager's own result there is none that one could go on with: what it makes of them is not
+  part of its meaning. Where eager copes, the file must. The same for NaN that eager makes of very large numbers.
+- Numbers of 1e30, or denormal ones, went in, and the same call brought within 1e-9 to 1e9 agrees: what differs is where one
+  side ran out of float32's range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import nn
+
+from torchferry.records import SHOWING
+from torchferry.verify.arrays import Array, array, is_float, wide
+from torchferry.verify.judge.compare import wrong as differing
+from torchferry.verify.judge.excuses.excuse import Example, Excuse, Plea, Proof
+from torchferry.verify.run.eager_trace import record
+from torchferry.verify.trials.plans import COUNTING, STRANGE, added_masks
+
+if TYPE_CHECKING:
+    from torchferry.verify.judge.trial import Bench
+
+ABSURD = ("huge", "denormal")
+# values at which a model's own result may run out of range
+EXTREME = (*STRANGE, *ABSURD, "scaled", "large", "large-negative", "large-positive", *COUNTING, "tiny")
+INSIDE = (1e-9, 1e9)
+
+
+def prove(plea: Plea) -> Proof | None:
+    """Return which numbers say nothing of the model, for values that it does not cope with."""
+    if plea.plan.values not in EXTREME or plea.plan.only in added_masks(plea.bench.sides.bound):
+        return None
+    if plea.plan.values in STRANGE and _not_this_models_business(plea):
+        return Proof(list(plea.open), "an order, or attention, among numbers that are not finite", "beyond-range")
+    nowhere = [o & _no_number(w, plea.plan.values) for o, w in zip(plea.open, plea.want, strict=True)]
+    if any(n.any() for n in nowhere):
+        return Proof(nowhere, "eager itself has no number there", "beyond-range")
+    if plea.plan.values in ABSURD and _agrees_within_range(plea):
+        return Proof(list(plea.open), "the same call agrees once it is brought within 1e-9 to 1e9", "beyond-range")
+    return None
+
+
+def _no_number(want: Array, values: str) -> Array:
+    """Return where eager's own result is none that one could go on with, given such values."""
+    if not is_float(want):
+        return np.zeros(want.shape, bool)
+    return ~np.isfinite(wide(want)) if values in STRANGE else np.isnan(wide(want))
+
+
+def _agrees_within_range(plea: Plea) -> bool:
+    """Return whether both sides agree on the same call with its floats brought to a size that computers count in."""
+    low, high = INSIDE
+    gentle = []
+    for arg in plea.args:
+        top = float(arg.abs().amax()) if arg.is_floating_point() and arg.numel() else 0.0
+        factor = high / top if top > high else low / top if 0 < top < low else 1.0
+        gentle.append((arg.double() * factor).to(arg.dtype) if factor != 1.0 else arg)
+    from torchferry.verify.judge.trial import judge  # which asks this excuse in turn, and not for such values
+
+    plan = replace(plea.plan, values="example", given=tuple(gentle))
+    return judge(plea.bench, plan, tuple(gentle)).trial.outcome in SHOWING
+
+
+def _not_this_models_business(plea: Plea) -> bool:
+    """Return whether NaN or infinity meets attention, or an order is asked of computed numbers that are not finite."""
+    traits = plea.bench.traits
+    if traits.attends and plea.plan.values == "nan":
+        return True
+    if traits.sorting is None:
+        return False
+    notes = record(plea.bench.sides.bound.module, plea.args, keep=True).notes
+    keys = [wide(n.keys).ravel() for n in notes if n.keys is not None and is_float(n.keys)]
+    if any(np.isnan(k).any() for k in keys):
+        return True
+    given: list[Array] = [wide(array(a)).ravel() for a in plea.args if a.is_floating_point()]
+    return any(not np.isfinite(k).all() and not any(np.array_equal(k, g, equal_nan=True) for g in given) for k in keys)
+
+
+def swallows_nan(bench: Bench, want: Sequence[Array], got: Sequence[Array]) -> bool:
+    """Return whether a plain function's maximum passes NaN on in eager and passes over it in the file, and no more than that."""
+    if bench.traits.learned or not bench.traits.maximises:
+        return False
+    for w, g, allowed in zip(want, got, bench.allowed, strict=True):
+        if w.shape != g.shape or not is_float(w):
+            return False
+        bad = differing(w, g, allowed)
+        if (bad & ~(np.isnan(wide(w)) & ~np.isnan(wide(g)))).any():
+            return False
+    return True
+
+
+class _Norm(nn.Module):
+    def __init__(self, plain: bool = False, top: float = 1e4) -> None:
+        super().__init__()
+        self.plain, self.top = plain, top
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        one, two = x.chunk(2, -1)
+        size = (one * one + two * two).sqrt() if self.plain else torch.hypot(one, two)
+        return torch.cat([one / size, two.clamp(max=self.top)], -1)
+
+
+def right() -> Sequence[Example]:
+    """Return squares that overflow in the file alone."""
+    return [Example(_Norm(), _Norm(plain=True), (torch.rand(3, 4),), "huge")]
+
+
+def wrong() -> Sequence[Example]:
+    """Return the same, with another limit on what comes out."""
+    return [Example(_Norm(), _Norm(plain=True, top=2e4), (torch.rand(3, 4),), "huge")]
+
+
+EXCUSE = Excuse("range: no model is fed such numbers, or this one does not cope with them", prove, right, wrong)

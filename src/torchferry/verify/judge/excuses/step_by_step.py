@@ -1,0 +1,139 @@
+"""Step by step: from eager's own steps the file arrives at eager's outputs, so that rounding, or a tie, is all there is.
+
+This speaks for models that make anything of a last bit: chaotic recurrences, finite differences, rounded and chosen numbers.
+`run/replay.py` says how it is done and why it proves something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import nn
+
+from torchferry.records import Location
+from torchferry.verify.arrays import Array, is_float, wide
+from torchferry.verify.judge.compare import wrong as differing
+from torchferry.verify.judge.excuses.excuse import Example, Excuse, Plea, Proof
+from torchferry.verify.judge.excuses.rounding_noise import nudged
+from torchferry.verify.run.replay import Replayed, replays
+
+OFTEN = 8  # trials that were followed step by step; after them it is enough to be within reach of rounding
+RUNS = 12  # nudged runs of eager, where onnxruntime's optimiser moves the result too
+
+
+def prove(plea: Plea) -> Proof | None:
+    """Return which numbers the file gives too, from eager's own steps."""
+    if len(plea.bench.followed) >= OFTEN:
+        within = [_within_reach(plea, n) for n in range(len(plea.want))]
+        if not any((o & ~w).any() for o, w in zip(plea.open, within, strict=True)):
+            return Proof(within, "within reach of rounding, in steps that were shown before", "ill-conditioned")
+    found, ties = [np.zeros(w.shape, bool) for w in plea.want], list[Location]()
+    for replayed in replays(plea.bench.sides, plea.args):
+        if len(replayed.outputs) == len(plea.want) and (replayed.put or replayed.ties):
+            found = [f | _arrived(plea, n, replayed) for n, f in enumerate(found)]
+            ties += replayed.ties
+        if not any((o & ~f).any() for o, f in zip(plea.open, found, strict=True)):
+            break
+    if ties:
+        place = ties[0]
+        harmless = place.op == "topk" or _only_places(plea, found)
+        return Proof(found, f"equal keys come in another order at {place}", "tie-order", place, harmless)
+    if not any((o & ~f).any() for o, f in zip(plea.open, found, strict=True)):
+        plea.bench.followed.append(plea.plan.title)
+    return Proof(found, "from eager's own steps the file gives the same", "ill-conditioned")
+
+
+def _arrived(plea: Plea, n: int, replayed: Replayed) -> Array:
+    """Return where one output is eager's at the end of the replay, and the file as it runs is the one that was replayed."""
+    want, got, end, own = plea.want[n], plea.got[n], replayed.outputs[n], replayed.own[n]
+    if not plea.open[n].any() or want.shape != end.shape or want.dtype != end.dtype or want.shape != own.shape:
+        return np.zeros(want.shape, bool)
+    same = ~differing(want, end, plea.bench.allowed[n])
+    as_it_runs = ~differing(own, got, plea.bench.allowed[n])
+    if not as_it_runs[plea.open[n]].all():  # what onnxruntime's optimiser changed must be rounding too
+        as_it_runs |= _within_reach(plea, n)
+    return plea.open[n] & same & as_it_runs
+
+
+def _within_reach(plea: Plea, n: int) -> Array:
+    """Return where the file's number lies between those of nudged runs of eager, or is one of them."""
+    want, got = plea.want[n], plea.got[n]
+    runs = [r[n] for s in range(RUNS) if len(r := nudged(plea.bench.sides.bound.module, plea.args, s)) == len(plea.want)]
+    runs = [r for r in runs if r.shape == want.shape]
+    if not runs:
+        return np.zeros(want.shape, bool)
+    hit = np.any([r == got for r in runs], axis=0)
+    if want.dtype.kind in "b":
+        return np.asarray(hit)
+    low, high = np.min([want, *runs], axis=0), np.max([want, *runs], axis=0)
+    room = wide(high) - wide(low)
+    between = (wide(got) >= wide(low) - room) & (wide(got) <= wide(high) + room)
+    return np.asarray(hit | between)
+
+
+def _only_places(plea: Plea, found: Sequence[Array]) -> bool:
+    """Return whether all that differs are places themselves: any order of equals is a right answer to that question."""
+    return all(not is_float(w) and w.dtype.kind in "iu" for w, f in zip(plea.want, found, strict=True) if f.any()) and bool(
+        plea.bench.traits.sorts_last
+    )
+
+
+class _Chaos(nn.Module):
+    def __init__(self, turned: bool = False, gain: float = 1.0) -> None:
+        super().__init__()
+        self.turned, self.gain = turned, gain
+        self.weight = nn.Parameter(4 * torch.randn(16, 16, generator=torch.Generator().manual_seed(0)) / 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(40):
+            x = torch.tanh(self.gain * ((self.weight.T @ x.T).T if self.turned else x @ self.weight))
+        return x
+
+
+class _Slope(nn.Module):
+    """A finite difference: what is left of two numbers that are nearly equal."""
+
+    def __init__(self, turned: bool = False, seed: int = 0) -> None:
+        super().__init__()
+        self.turned = turned
+        self.weight = nn.Parameter(torch.randn(64, 4, generator=torch.Generator().manual_seed(seed)) / 8)
+
+    def at(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh((self.weight.T @ x.T).T if self.turned else x @ self.weight)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (self.at(x + 1e-6) - self.at(x)) / 1e-6
+
+
+class _Ranked(nn.Module):
+    """Rows in the order of their scores, of which many are equal."""
+
+    def __init__(self, largest: bool = True, backwards: bool = False) -> None:
+        super().__init__()
+        self.largest, self.backwards = largest, backwards
+
+    def forward(self, scores: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        order = scores.topk(8, largest=self.largest).indices
+        return rows[order].flip(0) if self.backwards else rows[order]
+
+
+def right() -> Sequence[Example]:
+    """Return chaos and cancellation, computed in another order."""
+    x = torch.randn(6, 64)
+    return [Example(_Chaos(), _Chaos(turned=True), (x[:, :16],)), Example(_Slope(), _Slope(turned=True), (x,))]
+
+
+def wrong() -> Sequence[Example]:
+    """Return chaos of another strength, the slope of another function, and rows that are put in reverse order."""
+    x, ranked = torch.randn(6, 64), (torch.randint(0, 3, (24,)).float(), torch.randn(24, 2))
+    return [
+        Example(_Chaos(), _Chaos(gain=1.01), (x[:, :16],)),
+        Example(_Slope(), _Slope(seed=1), (x,)),
+        Example(_Ranked(), _Ranked(largest=False), ranked),
+        Example(_Ranked(), _Ranked(backwards=True), ranked),
+    ]
+
+
+EXCUSE = Excuse("steps: from eager's own steps the file arrives at eager's outputs", prove, right, wrong)

@@ -1,0 +1,246 @@
+"""Replay, step by step: does the file compute what eager does if at each step it is given eager's own numbers?
+
+No two right kernels give the same last bits, and a model may make anything of them: a chaotic recurrence, a difference of
+nearly equal numbers, the larger of two. So the file is run from values of eager's instead of its own, wherever one of its
+values is eager's but for the last bits; each time it gets further. If it arrives at eager's outputs, eager's outputs are
+what the file computes with its roundings moved within their size, and the difference is rounding. If it does not, the file
+does something else, however chaotic the model is.
+
+The same goes for places: where keys are equal, and eager picked another of them than the file, eager's pick is put in the
+file's place, at that operator alone, and only where the keys that both found are the same number.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from torchferry import eager
+from torchferry.records import Fault, Location
+from torchferry.verify.arrays import Array, array, is_float, wide
+from torchferry.verify.run.both_sides import Call, Sides
+from torchferry.verify.run.eager_trace import EXACT, Note, record
+from torchferry.verify.run.intermediates import telling
+from torchferry.verify.run.subgraph import between
+
+ROUNDS = 400  # runs of a stretch of the file; each gets further, or it is over
+STRETCH = 32  # values that are looked at in one run
+UNITS = 4.0  # units in the last place that a value may be off by and still be eager's
+MOST_BYTES = 256 * 2**20  # of a file with its weights, and of eager's values, that are replayed
+MOST_VALUES = 2**25
+MOST_AXES, MOST_TURNED = 5, 2**12  # of values that are also looked for with their axes in another order
+SAMPLE = 16
+PRECISION = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+# what torch calls the operators whose order among equal keys it leaves open, and what ONNX makes of them
+OPEN = ("topk", "sort", "argsort", "kthvalue", "median", "mode", "msort")
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What a replay came to: the file's outputs from eager's own steps, and from its own without optimisation."""
+
+    outputs: tuple[Array, ...]  # in eager's order
+    own: tuple[Array, ...]  # of the file as it is, without onnxruntime's optimisations
+    ties: tuple[Location, ...] = ()  # operators of eager at which equal keys were picked in another order
+    put: int = 0  # values of the file that gave way to eager's
+
+
+def replays(sides: Sides, args: Call) -> Iterator[Replayed]:
+    """Yield the file's outputs with eager's own steps put in for the file's, nothing where that cannot be done.
+
+    Where several of eager's values are near one of the file's, the nearest is taken, and in another replay the first that
+    is not taken yet: a mean of squares and the square of the mean may be nearer to each other than either is to its like.
+    """
+    path = Path(sides.file.path)
+    if path.stat().st_size > MOST_BYTES or eager.weight_bytes(sides.bound.module) > MOST_BYTES:
+        return
+    tape = record(eager.fresh(sides.bound.module), args, keep=True, prefix=sides.bound.prefix)
+    if tape.error is not None or sum(v.size for n in tape.notes for v in n.values) > MOST_VALUES:
+        return
+    model = onnx.load(str(path))
+    outputs = [array(o) for o in tape.outputs]
+    for in_order in (False, True):
+        replayed = _Replay(sides, model, _Steps(tape.notes, outputs, in_order)).run(sides.feeds(args))
+        if replayed is not None:
+            yield replayed
+
+
+class _Replay:
+    def __init__(self, sides: Sides, model: onnx.ModelProto, steps: _Steps) -> None:
+        self.sides, self.model, self.steps = sides, model, steps
+        self.names = telling(model.graph)
+        self.outputs = [model.graph.output[i].name for i in sides.order if i < len(model.graph.output)]
+        self.makers = {o: n for n in model.graph.node for o in n.output if o}
+        self.ties: list[Location] = []
+
+    def run(self, feeds: Mapping[str, Array]) -> Replayed | None:
+        """Return the outputs from eager's own steps, a stretch of the file at a time."""
+        own = self._values(feeds, self.outputs)
+        put, moved, stretch = dict(feeds), 0, STRETCH
+        for _ in range(ROUNDS):
+            ahead = [n for n in self.names if n not in put]
+            values = self._values(put, ahead[:stretch])
+            if values is None or own is None:
+                return None
+            known = {**put, **values}
+            steps = {n: self._eagers(n, value, known) for n, value in values.items()}
+            moved += sum(e is not None and e is not values[n] for n, e in steps.items())
+            put |= {n: e for n, e in steps.items() if e is not None}
+            if any(e is not None for e in steps.values()):
+                stretch = STRETCH
+            elif stretch < len(ahead):
+                stretch *= 4  # the file has values of its own here, that eager has none of
+            else:
+                last = self._values(put, self.outputs)
+                ends = [tuple(v[n] for n in self.outputs) for v in (last, own) if v is not None]
+                return Replayed(ends[0], ends[1], tuple(dict.fromkeys(self.ties)), moved) if len(ends) == 2 else None
+        return None
+
+    def _values(self, put: Mapping[str, Array], names: Sequence[str]) -> dict[str, Array] | None:
+        """Return some values, computed from those that are put in."""
+        wanted = [n for n in dict.fromkeys(names) if n not in put]
+        here = {n: put[n] for n in names if n in put}
+        if not wanted:
+            return here
+        with tempfile.TemporaryDirectory(prefix=".torchferry-") as folder:
+            file = Path(folder) / "rest.onnx"
+            rest = between(self.model, put, wanted)
+            for node in rest.graph.node:  # one of a node's outputs may have given way to eager's, and another not
+                node.output[:] = [f"{o}.own" if o in put else o for o in node.output]
+            file.write_bytes(rest.SerializeToString())
+            key = self.sides.worker.open(file, level="none")
+            if isinstance(key, Fault):
+                return None
+            taken = {i.name for i in rest.graph.input}
+            got = self.sides.worker.run(key, {n: v for n, v in put.items() if n in taken}, wanted)
+            self.sides.worker.close(key)
+        return None if isinstance(got, Fault) else {**here, **dict(zip(wanted, got, strict=True))}
+
+    def _eagers(self, name: str, value: Array, values: Mapping[str, Array]) -> Array | None:
+        """Return eager's own numbers for a value that is the same but for the last bits, or a tie; the value itself if equal."""
+        if not isinstance(value, np.ndarray) or not value.size:
+            return None
+        if is_float(value):
+            return self.steps.near(name, value)
+        node = self.makers.get(name)
+        if node is None or value.dtype.kind not in "iu" or node.op_type != "TopK" or name != node.output[1]:
+            return None
+        keys = values.get(node.input[0])
+        tie = self.steps.tied(value, keys, _axis(node)) if keys is not None else None
+        if tie is None:
+            return None
+        self.ties.append(tie[1])
+        return tie[0]
+
+
+def _axis(node: onnx.NodeProto) -> int:
+    return next((a.i for a in node.attribute if a.name == "axis"), -1)
+
+
+class _Steps:
+    """Eager's values, to be asked for one that is the file's but for rounding."""
+
+    def __init__(self, notes: Sequence[Note], outputs: Sequence[Array], in_order: bool) -> None:
+        groups: dict[tuple[int, str], list[tuple[Array, float]]] = defaultdict(list)
+        for value, note in [*((v, n) for n in notes for v in n.values), *((o, None) for o in outputs)]:
+            if value.dtype.name in PRECISION and value.size:
+                groups[value.size, value.dtype.name].append((value, _slack(value, note)))
+        self._groups = {key: _Group(values, UNITS * PRECISION[key[1]], in_order) for key, values in groups.items()}
+        self._picks = [n for n in notes if n.location.op in OPEN and n.keys is not None]
+
+    def near(self, name: str, value: Array) -> Array | None:
+        """Return eager's value for one of the file's, if rounding may have moved it there and did."""
+        group = self._groups.get((value.size, value.dtype.name))
+        return group.near(name, value) if group is not None else None
+
+    def tied(self, places: Array, keys: Array, axis: int) -> tuple[Array, Location] | None:
+        """Return eager's places for a file's, where both find the same keys, and the operator that picked them."""
+        for note in self._picks:
+            if note.keys is None or note.keys.shape != keys.shape or not np.array_equal(note.keys, keys):
+                continue
+            for other in note.values:
+                if other.dtype.kind not in "iu" or other.size != places.size:
+                    continue
+                theirs = other.reshape(places.shape).astype(places.dtype)
+                one, two = (np.take_along_axis(keys, p.astype(np.int64), axis) for p in (places, theirs))
+                if not np.array_equal(theirs, places) and np.array_equal(one, two):
+                    return theirs, note.location
+        return None
+
+
+class _Group:
+    """Values of one size and dtype, compared with another all at once."""
+
+    def __init__(self, values: Sequence[tuple[Array, float]], unit: float, in_order: bool) -> None:
+        self._in_order, self._taken = in_order, dict[str, int]()
+        self._values = [v for v, _ in values]
+        self._flat = np.stack([wide(v).ravel() for v in self._values])
+        slack = np.array([s for _, s in values])[:, None]
+        self._allowed = unit * (slack + np.abs(np.nan_to_num(self._flat, posinf=0.0, neginf=0.0)))
+
+    def near(self, name: str, value: Array) -> Array | None:
+        """Return the value that is near enough to be the same."""
+        place = self._place(name, wide(value).ravel())
+        theirs = self._values[place].reshape(value.shape) if place is not None else self._turned(value)
+        return value if theirs is not None and np.array_equal(theirs, value, equal_nan=True) else theirs
+
+    def _place(self, name: str, flat: Array) -> int | None:
+        few = slice(None, None, max(1, flat.size // SAMPLE))  # most are ruled out by a few of their numbers
+        candidates = np.flatnonzero(self._worst(slice(None), few, flat) <= 1)
+        worst = self._worst(candidates, slice(None), flat)
+        near = candidates[worst <= 1]
+        if not near.size or not self._in_order:
+            return int(candidates[worst.argmin()]) if near.size else None
+        others = {place for other, place in self._taken.items() if other != name}
+        self._taken[name] = next((int(n) for n in near if n not in others), int(near[0]))
+        return self._taken[name]
+
+    def _worst(self, places: Any, columns: slice, flat: Array) -> Array:
+        """Return how far some values are from a given one, as the worst ratio to what is allowed."""
+        values, allowed, flat = self._flat[places, columns], self._allowed[places, columns], flat[columns]
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            same = (values == flat) | (np.isnan(values) & np.isnan(flat))
+            worst = np.where(same, 0.0, np.abs(values - flat) / allowed).max(axis=1, initial=0.0)
+        return np.nan_to_num(worst, nan=np.inf)
+
+    def _turned(self, value: Array) -> Array | None:
+        """Return the value that is near enough with its axes in another order."""
+        if value.ndim < 2 or value.size > MOST_TURNED:
+            return None
+        near = np.abs(self._flat.sum(axis=1) - wide(value).sum()) <= self._allowed.sum(axis=1)  # whatever the order
+        for theirs, allowed in ((self._values[n], self._allowed[n]) for n in np.flatnonzero(near)):
+            if theirs.ndim != value.ndim or sorted(theirs.shape) != sorted(value.shape) or theirs.ndim > MOST_AXES:
+                continue
+            for order in permutations(range(value.ndim)):
+                turned, room = theirs.transpose(order), allowed.reshape(theirs.shape).transpose(order)
+                with np.errstate(invalid="ignore", over="ignore"):
+                    if turned.shape == value.shape and bool((np.abs(wide(turned) - wide(value)) <= room).all()):
+                        return np.ascontiguousarray(turned)
+        return None
+
+
+def _slack(value: Array, note: Note | None) -> float:
+    """Return what numbers may be off by that are small beside the others: little where there is one right result.
+
+    A sum errs with the root of its length and with the size of what it adds up, a bounded function with that of its range.
+    """
+    if note is None or note.location.op in EXACT:
+        return 0.0
+    if note.terms > 1:
+        return max(_usual(value), note.scale) * note.terms**0.5
+    return _usual(value)
+
+
+def _usual(value: Array) -> float:
+    """Return the size of a value's ordinary numbers: those that a mask set to -1e9 must not make all others look alike."""
+    sizes = np.abs(wide(value))
+    sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
+    return float(np.quantile(sizes, 0.25)) if sizes.size else 0.0

@@ -1,0 +1,154 @@
+"""Trials directed at something: a number that values are held against, a table's rows, a length, a side that was never taken.
+
+Each source yields its best first, and they take turns. A trial is made only of a call that eager takes, so that what is refused
+is drawn again at once and not told as no evidence.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import onnx
+
+from torchferry.records import Bound, Dim, Guard
+from torchferry.verify.trials.constants import Number, for_input, numbers
+from torchferry.verify.trials.landmarks import handles_nan, landmarks
+from torchferry.verify.trials.plans import Plan, example_sizes, in_turns
+from torchferry.verify.trials.reach import reached
+from torchferry.verify.trials.tables import tables
+from torchferry.verify.trials.tries import Tries
+from torchferry.verify.trials.turns import around, long_sizes, turns
+
+NANS = ("nan", "some-nan", "nan-row", "inf", "some-inf", "some-negative-inf")
+SPECIAL = (
+    "some-empty", "ragged-positions", "segments", "reset-positions", "all-empty", "gapped-positions", "weights",
+    "repeated-positions", "nothing-valid", "unsorted-lengths", "falling-positions", "some-zeros", "halves",
+    "far-positions", "minus-ones",
+)  # fmt: skip
+DECADES = (
+    "powers 1000", "times 1e-06", "times 10", "times 1e+06", "times 0.1", "powers 1e+09", "times 0.01", "times 100",
+    "times 0.0001", "times 10000", "times 1e-09", "times 1e+09", "plus 1", "plus -1", "plus 10", "plus -10", "plus 1000",
+    "plus -1000",
+)  # fmt: skip
+WIDE = ("beyond-32-bits", "spread 100", "powers 1e+06", "whole-dtype", "spread 10000", "minus-ones")  # whole numbers
+NUMERIC = ("float", "ids", "int", "types", "positions", "lengths", "number")
+FEW_COLUMNS = 12
+SMALL = ("spread 10", "rows 6 2", "rows 6 3", "rows 6 5")  # also for numbers that something is counted by
+MOST_SIZES = 24  # trials of each dim for the marks of model and file
+
+
+def directed(tries: Tries, guards: Sequence[Guard], seed: int, graph: onnx.GraphProto) -> Iterator[Plan]:
+    """Yield the directed trials, in turns from each source, then those that a search finds."""
+    tries.called(tries.bound.args)
+    for plan in (Plan({}, "random", seed + 1), Plan({}, "random", seed + 2), Plan({}, "negative", seed + 1)):
+        if tries.purse.cheap:  # what draws come by anyway need not be searched for
+            tries.look(plan)
+    found = numbers(tries.decisions.values(), tries.bound.module, graph)
+    marks = [int(n.value) for n in found if n.value == int(n.value) and 2 <= n.value <= 4096]
+    sources = (
+        _nans(tries, seed, graph),
+        tables(tries, seed),
+        _against_numbers(tries, found, seed),
+        _sizes(tries, guards, marks, seed),
+        (Plan({}, v, seed + 1) for v in SPECIAL if tries.takes(Plan({}, v, seed + 1), finite=False)),
+        _decades(tries, seed),
+    )
+    for plan in itertools.chain(in_turns(sources), reached(tries, seed)):
+        yield replace(tries.linked(plan), directed=True)
+
+
+def _names(bound: Bound, roles: Sequence[str] = NUMERIC) -> list[str]:
+    return [s.name for s in bound.signature.inputs if bound.roles.get(s.name, "float") in roles]
+
+
+def _nans(tries: Tries, seed: int, graph: onnx.GraphProto) -> Iterator[Plan]:
+    """Yield NaN and infinities early where the model deals with them."""
+    kinds = {d.kind for d in tries.decisions.values()}
+    if "nan" not in kinds and not handles_nan(tries.bound.module, graph):
+        return
+    names = _names(tries.bound, ("float",))
+    for values in NANS:
+        plan = Plan({}, values, seed + 1)
+        if tries.takes(plan, finite=False):
+            yield plan
+        for name in names if len(names) > 1 else ():
+            if tries.takes(alone := replace(plan, only=name), finite=False):
+                yield alone
+
+
+def _against_numbers(tries: Tries, found: Sequence[Number], seed: int) -> Iterator[Plan]:
+    """Yield values on and on either side of each number, for the inputs that it is about."""
+    bound = tries.bound
+    names = [s.name for s in bound.signature.inputs]
+    numeric = _names(bound)
+    queues = []
+    for name in numeric:
+        values = for_input(found, names.index(name))
+        only = name if len(numeric) > 1 else ""
+        example = bound.args[names.index(name)]
+        codes = example.is_floating_point() and example.dim() > 1 and example.shape[-1] <= FEW_COLUMNS
+        columns = int(example.shape[-1]) if codes else 0
+        queues.append(_on_both_sides(tries, values, only, columns, seed))
+    yield from in_turns(queues)
+
+
+def _on_both_sides(tries: Tries, values: Sequence[float], only: str, columns: int, seed: int) -> Iterator[Plan]:
+    for way in ("near", "above", "below", "spread", "at"):
+        for value in values:
+            if way == "spread" and abs(value) < 2:
+                continue
+            shown = f"{int(value)}" if value == int(value) else f"{value:.9g}"  # nine digits tell a float32
+            plan = Plan({}, f"{way} {shown}", seed + 1, only=only)
+            if tries.takes(plan):
+                yield plan
+            elif way != "at":
+                yield from _in_columns(tries, plan, columns)
+
+
+def _in_columns(tries: Tries, plan: Plan, columns: int) -> Iterator[Plan]:
+    """Yield a call that is refused as a whole for one column at a time: the others may hold codes."""
+    for column in range(columns):
+        if tries.takes(part := replace(plan, values=f"column-{column} {plan.values}")):
+            yield part
+
+
+def _decades(tries: Tries, seed: int) -> Iterator[Plan]:
+    """Yield numbers of all sizes: of fractions all at once and some input by input, of whole ones input by input."""
+    names = _names(tries.bound, ("int", "ids", "number", "types", "positions"))
+    counted = {i for d in tries.decisions.values() if d.kind == "count" for i in d.inputs}
+    places = [s.name for s in tries.bound.signature.inputs]
+    small = [Plan({}, v, seed + 1, only=n) for v in SMALL for n in names]
+    whole = small + [Plan({}, v, seed + 1, only=n) for v in WIDE for n in names if places.index(n) not in counted]
+    floats = _names(tries.bound, ("float",))
+    fractions = [Plan({}, v, seed + 1) for v in DECADES] if floats else []
+    alone = [Plan({}, v, seed + 1, only=n) for v in DECADES[:4] for n in floats] if len(floats) > 1 else []
+    yield from (plan for plan in in_turns(map(iter, (whole, fractions, alone))) if tries.takes(plan))
+
+
+def _sizes(tries: Tries, guards: Sequence[Guard], numbers: Sequence[int], seed: int) -> Iterator[Plan]:
+    """Yield long calls, those on either side of where eager turns, and those at the marks of model and file."""
+    bound = tries.bound
+    base = example_sizes(bound)
+    moving = [d for d in bound.signature.dims if base.get(d.name)]
+    marks = [*landmarks(bound.module, guards), *numbers]
+    yield from in_turns([_of_dim(tries, dim, base, marks, seed) for dim in moving])
+
+
+def _of_dim(tries: Tries, dim: Dim, base: Mapping[str, int], marks: Sequence[int], seed: int) -> Iterator[Plan]:
+    seen = {base[dim.name]}
+
+    def plans(sizes: Iterable[int], why: str, most: int = MOST_SIZES) -> Iterator[Plan]:
+        made = 0
+        for size in sizes:
+            plan = Plan({dim.name: size}, "random", seed + 1, why=why)
+            if size not in seen and made < most and tries.purse.affords(plan.sizes) and tries.takes(plan, finite=False):
+                seen.add(size)
+                made += 1
+                yield plan
+
+    yield from plans(long_sizes(tries, dim, base), "a long call")
+    for turn in turns(tries, dim, base, seed):
+        yield from plans(around(dim, (turn,), base[dim.name]), "eager turns there")
+    yield from plans(around(dim, marks, base[dim.name]), "a number of the model or of the file")

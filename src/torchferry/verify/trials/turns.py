@@ -1,0 +1,78 @@
+"""Sizes at which eager goes another way, found by calling it: a ladder of sizes, and halving between two rungs that differ.
+
+Whatever an `if` on a size is written with, a root, a share, a config, its lines are run on one side and not on the other.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+
+from torchferry.records import Dim
+from torchferry.verify.trials.plans import Plan
+from torchferry.verify.trials.tries import Tries
+
+LONGEST = 4096
+RUNGS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+LONG = (4099, 2053, 1031, 521, 307, 131)  # primes, which no block or window divides; 8 bits count to 127 or 255
+MOST_TURNS = 4  # of one size
+GLANCE = 3e7  # multiply-adds that one call of the ladder may cost
+LONG_CALL = 1e8  # and that a long call may
+Way = frozenset[tuple[str, int, str]]
+
+
+def within(dim: Dim, size: int) -> int | None:
+    """Return a size rounded up to what the dim moves in, or None where the file does not promise it."""
+    step = max(1, dim.multiple_of)
+    rounded = -(-size // step) * step
+    return rounded if max(dim.low, 0) <= rounded <= (rounded if dim.high is None else dim.high) else None
+
+
+def turns(tries: Tries, dim: Dim, base: Mapping[str, int], seed: int) -> Iterator[int]:
+    """Yield the sizes of one dim from which on eager runs other lines than just below."""
+    rungs = sorted({s for r in (*RUNGS, base[dim.name]) if (s := within(dim, r)) is not None and s <= LONGEST})
+    ways = {size: way for size in rungs if (way := _way(tries, dim.name, size, seed)) is not None}
+    known = list(ways)
+    found = 0
+    for low, high in itertools.pairwise(known):
+        if ways[low] != ways[high] and found < MOST_TURNS:
+            found += 1
+            yield _between(tries, dim, low, high, ways, seed)
+
+
+def _between(tries: Tries, dim: Dim, low: int, high: int, ways: dict[int, Way], seed: int) -> int:
+    """Return the first size, above one and up to another, at which eager no longer goes the first one's way."""
+    step = max(1, dim.multiple_of)
+    first = ways[low]
+    while high - low > step:
+        middle = (low + high) // 2 // step * step
+        if _way(tries, dim.name, middle, seed) == first:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _way(tries: Tries, name: str, size: int, seed: int) -> Way | None:
+    seen = tries.look(Plan({name: size}, "random", seed + 1)) if tries.purse.work.of({name: size}) <= GLANCE else None
+    return None if seen is None else frozenset(seen.places)
+
+
+def long_sizes(tries: Tries, dim: Dim, base: Mapping[str, int]) -> list[int]:
+    """Return two sizes far beyond the example's: the longest that its cost allows, and one that 8 bits do not count to."""
+    sizes = [s for n in LONG if n > base[dim.name] and (s := within(dim, n)) is not None]
+    cheap = [s for s in sizes if tries.purse.work.of({dim.name: s}) <= LONG_CALL]
+    return list(dict.fromkeys(cheap[:1] + [s for s in cheap if s < 512][:1]))
+
+
+def around(dim: Dim, marks: Sequence[int], example: int) -> Iterator[int]:
+    """Yield sizes below, at and above each mark and its double, within what the file promises.
+
+    Where a size moves in steps, a mark may also be about how many steps there are.
+    """
+    step = max(1, dim.multiple_of)
+    for mark in marks:
+        steps = (mark * step, (mark + 1) * step) if step > 1 else ()
+        for size in (mark, mark + 1, mark - 1, 2 * mark, 2 * mark + 1, *steps):
+            if (fit := within(dim, size)) is not None and fit != example and 1 <= fit <= 2 * LONGEST:
+                yield fit
