@@ -27,6 +27,7 @@ from torchferry.verify.run.eager_trace import Tape, record
 from torchferry.verify.run.memory import WORKER_ROOM
 from torchferry.verify.run.repeated_calls import Character, character
 from torchferry.verify.trials.budget import LARGE, Purse
+from torchferry.verify.trials.constants import has_loops
 from torchferry.verify.trials.coupled import coupled
 from torchferry.verify.trials.directed import directed
 from torchferry.verify.trials.landmarks import in_file
@@ -70,8 +71,10 @@ def _verified(case: Case, sides: Sides) -> Step:
     if isinstance(laid, Fault):
         return Step("verify", fault=laid)
     bench, habits, tape = laid
-    purse = Purse(case, measured(sides.bound, tape, bench.sizes))
-    judged = tuple(_trials(case, bench, purse, finite=all_finite(tape.outputs)))
+    graph = onnx.load(str(sides.file.path), load_external_data=False).graph
+    purse = Purse(case, measured(sides.bound, tape, bench.sizes), loops=has_loops(graph))
+    tries = Tries(sides.bound, purse, finite=all_finite(tape.outputs), links=bench.links)
+    judged = tuple(_trials(case, bench, tries, graph))
     shown = assess(case, bench, judged, habits, tape)
     judged = (*judged, *shown.judged)
     trials = (*(j.trial for j in judged), *shown.redrawn)
@@ -124,10 +127,10 @@ def _calls(bound: Bound) -> list[tuple[torch.Tensor, ...]]:
     return [bound.args, other]
 
 
-def _trials(case: Case, bench: Bench, purse: Purse, *, finite: bool) -> Iterator[Judged]:
+def _trials(case: Case, bench: Bench, tries: Tries, graph: onnx.GraphProto) -> Iterator[Judged]:
     """Yield the trials that the budget has room for; those that no call can be made of do not count."""
-    bound, failures = bench.sides.bound, 0
-    for plan in _plans(case, bench, Tries(bound, purse, finite, links=bench.links)):
+    bound, purse, failures = bench.sides.bound, tries.purse, 0
+    for plan in _plans(case, bench, tries, graph):
         if plan.level != "all" and purse.large:  # a second session on a large file costs more than it tells
             continue
         if purse.late:
@@ -149,10 +152,9 @@ def _trials(case: Case, bench: Bench, purse: Purse, *, finite: bool) -> Iterator
             return
 
 
-def _plans(case: Case, bench: Bench, tries: Tries) -> Iterator[Plan]:
+def _plans(case: Case, bench: Bench, tries: Tries, graph: onnx.GraphProto) -> Iterator[Plan]:
     """Yield the trials to come: ordinary ones, and in turns with them those directed at something in the model or the file."""
     captured, seed = case.value("capture"), case.job.budget.seed
-    graph = onnx.load(str(bench.sides.file.path), load_external_data=False).graph
     doubts = tuple(Guard(f"Eq({f.facts['says']}, {f.facts['fixed']})", f.location) for f in case.findings("output-size-fixed"))
     guards = (*doubts, *(captured.guards if captured else ()))
     bounds = in_file(graph) if case.job.onnx is not None else ()

@@ -151,6 +151,11 @@ def graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
                 yield from graphs(attribute.g)
 
 
+def has_loops(graph: onnx.GraphProto) -> bool:
+    """Return whether a graph, or one inside it, runs something over and over."""
+    return any(n.op_type in ("Loop", "Scan") for part in graphs(graph) for n in part.node)
+
+
 def for_input(found: Sequence[Number], index: int) -> list[float]:
     """Return the numbers that one input is, or may be, held against."""
     return list(dict.fromkeys(n.value for n in found if n.inputs is None or index in n.inputs))[:MOST]

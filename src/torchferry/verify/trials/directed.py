@@ -15,7 +15,7 @@ import onnx
 from torchferry.records import Bound, Dim, Guard
 from torchferry.verify.trials.constants import Number, for_input, numbers
 from torchferry.verify.trials.landmarks import handles_nan, landmarks
-from torchferry.verify.trials.plans import Plan, example_sizes, in_turns
+from torchferry.verify.trials.plans import STRANGE, Plan, example_sizes, in_turns
 from torchferry.verify.trials.reach import reached
 from torchferry.verify.trials.tables import tables
 from torchferry.verify.trials.tries import Tries
@@ -64,12 +64,11 @@ def _names(bound: Bound, roles: Sequence[str] = NUMERIC) -> list[str]:
 
 
 def _nans(tries: Tries, seed: int, graph: onnx.GraphProto) -> Iterator[Plan]:
-    """Yield NaN and infinities early where the model deals with them."""
-    kinds = {d.kind for d in tries.decisions.values()}
-    if "nan" not in kinds and not handles_nan(tries.bound.module, graph):
-        return
+    """Yield NaN and infinities early where the model deals with them, one of each where only the file does."""
+    meant = any(d.kind == "nan" for d in tries.decisions.values()) or handles_nan(tries.bound.module)
+    looked_for = any(n.op_type in ("IsNaN", "IsInf") for n in graph.node)
     names = _names(tries.bound, ("float",))
-    for values in NANS:
+    for values in NANS if meant else STRANGE if looked_for else ():
         plan = Plan({}, values, seed + 1)
         if tries.takes(plan, finite=False):
             yield plan

@@ -50,11 +50,11 @@ def in_file(graph: onnx.GraphProto) -> list[int]:
     return [v for v in found if 2 <= v <= LONGEST][:MOST_OF_A_FILE]
 
 
-def handles_nan(module: torch.nn.Module, graph: onnx.GraphProto) -> bool:
-    """Return whether NaN or infinity is looked for, in the user's source or in the file."""
+def handles_nan(module: torch.nn.Module) -> bool:
+    """Return whether the user's source looks for NaN or infinity."""
     sources = (tree_of(cls) for cls in dict.fromkeys(type(m) for m in module.modules()) if written_by_users(cls))
     names = (n.attr if isinstance(n, ast.Attribute) else n.id for t in sources for n in ast.walk(t) if isinstance(n, _NAMES))
-    return any(re.search(r"nan|isinf|isfinite", n) for n in names) or any(n.op_type in ("IsNaN", "IsInf") for n in graph.node)
+    return any(re.search(r"nan|isinf|isfinite", n) for n in names)
 
 
 def _in_guards(guards: Sequence[Guard]) -> Iterator[int]:

@@ -61,7 +61,7 @@ def _way(tries: Tries, name: str, size: int, seed: int) -> Way | None:
 def long_sizes(tries: Tries, dim: Dim, base: Mapping[str, int]) -> list[int]:
     """Return two sizes far beyond the example's: the longest that its cost allows, and one that 8 bits do not count to."""
     sizes = [s for n in LONG if n > base[dim.name] and (s := within(dim, n)) is not None]
-    cheap = [s for s in sizes if tries.purse.work.of({dim.name: s}) <= LONG_CALL]
+    cheap = [s for s in sizes if tries.purse.within({dim.name: s}, LONG_CALL)]
     return list(dict.fromkeys(cheap[:1] + [s for s in cheap if s < 512][:1]))
 
 

@@ -5,12 +5,13 @@ What is tried hangs on this alone, so that a slow or busy machine sees no less o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from torchferry import eager
 from torchferry.records import Bound
-from torchferry.verify.run.eager_trace import Tape, record
+from torchferry.verify.run.eager_trace import Note, Tape, record
 
 CALL = 20_000  # multiply-adds in the time that it takes to call an operator
 PLAIN = 4  # multiply-adds for one number of an operator that multiplies no matrices
@@ -21,14 +22,16 @@ FACTORS = (8, 2)  # by which a size is made larger to see what becomes of the wo
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What something costs at a size n, as shares of what it costs in the example: linear and quadratic in n, the rest fixed."""
+    """What something costs at a size n, as shares of what it costs in the example by powers of n, the rest fixed."""
 
     linear: float = 0.5
     square: float = 0.5
+    cube: float = 0.0
 
     def at(self, ratio: float) -> float:
         """Return how many times more it costs where a size is so many times larger."""
-        return max(0.0, 1.0 - self.linear - self.square) + self.linear * ratio + self.square * ratio**2
+        fixed = max(0.0, 1.0 - self.linear - self.square - self.cube)
+        return fixed + self.linear * ratio + self.square * ratio**2 + self.cube * ratio**3
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +66,14 @@ def measured(bound: Bound, tape: Tape, sizes: Mapping[str, int]) -> Work:
 
 def _done_by(tape: Tape) -> tuple[float, float]:
     """Return the multiply-adds of one call, and what calling its operators costs."""
-    sums = sum(n.size * (max(1, n.terms) if any(word in n.op for word in PRODUCTS) else PLAIN) for n in tape.notes)
-    return float(max(sums, 1)), float(CALL * max(len(tape.notes), 1))
+    return max(sum(map(_sums, tape.notes)), 1.0), float(CALL * max(len(tape.notes), 1))
+
+
+def _sums(note: Note) -> float:
+    if "linalg" in note.op:  # cubic in the size of a matrix, of which only the eigenvalues may come out
+        size = max(note.terms, math.isqrt(note.size))
+        return float(max(note.size, size**2) * size)
+    return float(note.size * (max(1, note.terms) if any(word in note.op for word in PRODUCTS) else PLAIN))
 
 
 def _growth(bound: Bound, name: str, work: Work) -> tuple[Growth, Growth] | None:
@@ -88,5 +97,8 @@ def _fitted(ratio: float, factor: int) -> Growth:
     """Return the growth that makes something so many times dearer where a size is `factor` times larger."""
     if ratio <= factor:
         return Growth(max(0.0, ratio - 1) / (factor - 1), 0.0)
-    square = min((ratio - factor) / (factor**2 - factor), 1.0)
-    return Growth(1 - square, square)
+    if ratio <= factor**2:
+        square = (ratio - factor) / (factor**2 - factor)
+        return Growth(1 - square, square)
+    cube = min((ratio - factor**2) / (factor**3 - factor**2), 1.0)
+    return Growth(0.0, 1 - cube, cube)
