@@ -54,6 +54,7 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     lines += [("fixed", f"{name} = {value}") for name, value in found["fixed"].items()]
     lines += [("given up", words) for words in found.get("given_up", ())]
     lines += [("trials", ", ".join(f"{number} {outcome}" for outcome, number in found["trials"].items()))]
+    lines += [("values", found["values"])] if "values" in found else []
     lines += [("worst", f"{share(found['worst'])} of what is allowed")]
     lines += [("allowed", said.allowed(Tolerance(**found["tolerance"])))]
     lines += [("repairs", words) for words in found["repairs"]]

@@ -110,12 +110,12 @@ class _Watch(TorchFunctionMode):
         self.watched.places.add((file, line, name))
         if (kind := _KIND_OF.get(name)) is not None:
             try:
-                self._decide(kind, (file, line, name), args, kwargs or {}, out=out, inputs=inputs)
+                self._decide(kind, (file, line, name), args, kwargs or {}, inputs)
             except Exception:  # an overload that we have not thought of decides nothing that we know of
                 return out
         return out
 
-    def _decide(self, kind: Kind, at: tuple[str, int, str], args: Any, kwargs: Any, *, out: Any, inputs: frozenset[int]) -> None:
+    def _decide(self, kind: Kind, at: tuple[str, int, str], args: Any, kwargs: Any, inputs: frozenset[int]) -> None:
         first = next((a for a in args if isinstance(a, torch.Tensor)), None)
         whole = first is not None and not first.is_floating_point()
         name = at[2]
