@@ -61,9 +61,8 @@ def shown(coverage: Coverage) -> str:
         number, _, how = most.partition(" ")
         parts += [f"{number} of {plural(coverage.weights, 'weight')} {how}", *others]
     if coverage.outputs:
-        parts.append(f"{coverage.varied} of {plural(coverage.outputs, 'output')} seen to vary")
-    if coverage.values:
-        parts.append(f"{coverage.moved} of {plural(coverage.values, 'node')} too")
+        nodes = f" and {coverage.moved} of {plural(coverage.values, 'node')}" if coverage.values else ""
+        parts.append(f"{coverage.varied} of {plural(coverage.outputs, 'output')}{nodes} seen to vary")
     if coverage.sides:
         parts.append(f"{coverage.taken} of {plural(coverage.sides, 'side')} taken")
     if coverage.mutants:

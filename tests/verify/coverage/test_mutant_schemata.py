@@ -44,7 +44,7 @@ def every_mutant(bench: Bench) -> tuple[onnx.ModelProto, list[Mutant]]:
         assert isinstance(values, dict)
         held = {s.name: s.values() for s in stored(inside.model, Path(bench.sides.file.path).parent)}
         seen = {n: v for n, v in {**values, **bench.sides.feeds(IDS)}.items() if n not in held}
-        return inside.model, mutants(inside.model.graph, seen, held, 0)
+        return inside.model, mutants(inside.model, seen, held, 0)
 
 
 def ort_fault() -> type:
@@ -121,7 +121,7 @@ def test_what_cannot_change_a_number_is_no_mutant(tmp_path: Path) -> None:
         laid_open(bench.sides) as inside,
     ):
         held = {s.name: s.values() for s in stored(inside.model, tmp_path)}
-        made = mutants(inside.model.graph, {**inside.values(args), "x": args[0].numpy()}, held, 0)
+        made = mutants(inside.model, {**inside.values(args), "x": args[0].numpy()}, held, 0)
     assert not [m for m in made if m.what in ("left out", "Sub for Add", "Div for Mul")]
     assert [m for m in made if m.what == "negated"]
 
@@ -145,7 +145,7 @@ def test_a_mutant_that_no_trial_tells_apart_is_left(tmp_path: Path) -> None:
         with laid_open(bench.sides) as inside:
             held = {s.name: s.values() for s in stored(inside.model, tmp_path)}
             values = {**inside.values(args), "x": args[0].numpy()}
-            every = mutants(inside.model.graph, {n: v for n, v in values.items() if n not in held}, held, 0)
+            every = mutants(inside.model, {n: v for n, v in values.items() if n not in held}, held, 0)
         small = judge(bench, Plan({}, "example", given=args), args)
         large = judge(bench, Plan({}, "large", 1), bench.sides.bound.vary({}, "large", 1))
         with opened(bench, [m for m in every if m.what == "constant moved"], small, None) as flock:

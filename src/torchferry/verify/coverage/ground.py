@@ -46,6 +46,11 @@ class Ground:
         """The same, those with the fewest numbers first."""
         return sorted(self.agreeing, key=lambda j: sum(a.numel() for a in j.args))
 
+    def mixed(self, number: int) -> list[Judged]:
+        """Return so many of them: half of them cheap, the others in the order of trials, the most telling first."""
+        cheap = self.cheapest[: number // 2]
+        return [*cheap, *(j for j in self.agreeing if not any(j is c for c in cheap))][:number]
+
     @property
     def failed(self) -> bool:
         """Whether some trial shows the file to be wrong."""

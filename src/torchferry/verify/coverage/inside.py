@@ -18,6 +18,7 @@ from torchferry.verify.judge.trial import Judged
 from torchferry.verify.run.intermediates import opened
 from torchferry.verify.trials.plans import Plan
 
+OFTENER = 3  # times as many trials are asked for branches as for mutants: each is asked once
 SHARE = 20  # for so many trials that were asked for, one round of further ones is made for mutants that nothing noticed
 
 
@@ -33,14 +34,14 @@ def look_inside(ground: Ground, which: Redrawable) -> Ground:
         graph, values = inside.model.graph, {**values, **sides.feeds(ground.agreeing[0].args)}
         held = {s.name: s.values() for s in stored(inside.model, Path(sides.file.path).parent)}
         room, times = score.affordable(graph, values, held)
-        trials = ground.cheapest[:times]
-        seen = branches.Branches()
-        branches.in_eager(seen, sides.bound.module, trials, sides.bound.prefix)
-        branches.in_file(seen, inside, trials)
+        trials = ground.mixed(times)
+        seen, many = branches.Branches(), ground.mixed(OFTENER * times)
+        branches.in_eager(seen, sides.bound.module, many, sides.bound.prefix)
+        branches.in_file(seen, inside, many)
         values_inside, moved = moving(inside, trials)
     ground = ground.count(values=values_inside, moved=moved)
     ground = ground.count(sides=len(seen.sides), taken=sum(seen.sides.values())).lacks(seen.untaken)
-    every = mutants(graph, {n: v for n, v in values.items() if n not in held}, held, ground.seed)
+    every = mutants(inside.model, {n: v for n, v in values.items() if n not in held}, held, ground.seed)
     picked = score.sample(graph, every, room if asked is None else asked, ground.seed)
     if not picked:
         return ground.leaves_out("mutants: none were asked for") if asked == 0 else ground

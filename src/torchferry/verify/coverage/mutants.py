@@ -27,7 +27,7 @@ from torchferry.worker import Worker
 MOST = 96  # mutants that are tried
 WORK = 2e10  # multiplications that all of them may cost together
 NODE = 1e5  # what it costs to run a node at all, in multiplications
-MOST_TRIALS, FEWEST_TRIALS = 24, 4  # that a mutant is held against before it counts as not noticed
+MOST_TRIALS, FEWEST_TRIALS = 64, 4  # that a mutant is held against before it counts as not noticed
 PATIENCE = 10.0  # seconds for one run: a mutant may never end
 SHAPES = ("Shape", "Size", "ConstantOfShape", "Range", "EyeLike")  # their results hang on no value of their inputs
 
@@ -107,26 +107,29 @@ def _impatient(worker: Worker) -> Iterator[None]:
 def sample(graph: onnx.GraphProto, every: Sequence[Mutant], number: int, seed: int) -> list[Mutant]:
     """Return so many mutants: of as many nodes as can be, those that compute with values before those that count sizes."""
     chance = random.Random(seed)
-    by_node: dict[str, list[Mutant]] = {}
+    by_node: dict[tuple[str, str], list[Mutant]] = {}
     for mutant in every:
-        by_node.setdefault(mutant.node, []).append(mutant)
+        by_node.setdefault((mutant.graph, mutant.node), []).append(mutant)
     telling = with_values(graph)
     nodes = list(by_node)
     chance.shuffle(nodes)
     for group in by_node.values():
         chance.shuffle(group)
     rounds = range(max((len(g) for g in by_node.values()), default=0))
-    parts = [n for n in nodes if n in telling], [n for n in nodes if n not in telling]
+    parts = [n for n in nodes if n[1] in telling], [n for n in nodes if n[1] not in telling]
     order = [by_node[n][r] for part in parts for r in rounds for n in part if r < len(by_node[n])]
     return order[:number]
 
 
-def with_values(graph: onnx.GraphProto) -> set[str]:
-    """Return the values that hang on values of the inputs, and not merely on their sizes."""
-    fed = {i.name for i in graph.input} - {t.name for t in graph.initializer}
+def with_values(graph: onnx.GraphProto, outside: frozenset[str] = frozenset()) -> set[str]:
+    """Return the values that hang on values of the inputs, and not merely on their sizes; those of nested graphs too."""
+    fed = set(outside) | ({i.name for i in graph.input} - {t.name for t in graph.initializer})
     for node in graph.node:
-        if node.op_type not in SHAPES and (fed & set(node.input) or any(a.HasField("g") for a in node.attribute)):
+        nested = [a.g for a in node.attribute if a.HasField("g")]
+        if node.op_type not in SHAPES and (fed & set(node.input) or nested):
             fed.update(node.output)
+        for inner in nested:
+            fed |= with_values(inner, frozenset(fed))
     return fed
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -14,6 +15,7 @@ from onnx import helper, numpy_helper
 
 from torchferry.verify.arrays import Array, is_float
 from torchferry.verify.coverage.schemata import Mutant
+from torchferry.verify.coverage.stored import graphs
 from torchferry.verify.coverage.weights import HANDFUL
 
 Nodes = tuple[onnx.NodeProto, ...]
@@ -42,19 +44,37 @@ AXES = ("Squeeze", "Unsqueeze")  # another axis than theirs is refused when the 
 UNENDING = 2**31 - 1  # "to the end": one more or less is the same
 
 
-def mutants(graph: onnx.GraphProto, values: Mapping[str, Array], weights: Mapping[str, Array], seed: int) -> list[Mutant]:
-    """Return every mutant of the graph's own nodes; `values` are those of one run, `weights` what the file holds."""
+def mutants(model: onnx.ModelProto, values: Mapping[str, Array], weights: Mapping[str, Array], seed: int) -> list[Mutant]:
+    """Return every mutant of the file's nodes; `values` are those of one run, `weights` what the file holds.
+
+    Of values in nested graphs no run tells; they are of the dtype and rank that can be inferred.
+    """
     chance = random.Random(seed)
+    known = {**_inferred(model), **values}
     found = []
-    for node in graph.node:
-        if node.op_type in ("Constant", "Identity", "Shape") or any(a.HasField("g") for a in node.attribute):
-            continue
-        if node.domain not in ("", "ai.onnx") or not all(o in values for o in node.output[:1]):
-            continue
-        for maker in MAKERS:
-            for what, nodes in maker(node, values, weights):
-                found.append(Mutant(what, node.output[0], node.name or node.op_type, nodes))
-        found += _weights(node, weights, chance)
+    for place, graph in graphs(model.graph):
+        for node in graph.node:
+            if node.op_type in ("Constant", "Identity", "Shape") or any(a.HasField("g") for a in node.attribute):
+                continue
+            if node.domain not in ("", "ai.onnx") or not all(o in known for o in node.output[:1]):
+                continue
+            made = [m for maker in MAKERS for m in maker(node, known, weights)]
+            found += [Mutant(what, node.output[0], place, node.name or node.op_type, nodes) for what, nodes in made]
+            found += [replace(m, graph=place) for m in _weights(node, weights, chance)]
+    return found
+
+
+def _inferred(model: onnx.ModelProto) -> dict[str, Array]:
+    """Return an empty array, of the right dtype and rank, for every value in nested graphs of which these can be inferred."""
+    nested = [place for place, _ in graphs(model.graph) if place]
+    if not nested:
+        return {}
+    found = {}
+    for place, graph in graphs(onnx.shape_inference.infer_shapes(model).graph):
+        for value in (*graph.value_info, *graph.output) if place else ():
+            kind = value.type.tensor_type
+            if kind.elem_type and kind.HasField("shape"):
+                found[value.name] = np.empty([0] * len(kind.shape.dim), helper.tensor_dtype_to_np_dtype(kind.elem_type))
     return found
 
 
@@ -111,7 +131,7 @@ def _dropped(node: onnx.NodeProto, values: Mapping[str, Array], weights: Mapping
         return
     for name in node.input[:2]:
         given = values.get(name)
-        if given is not None and given.shape == result.shape and given.dtype == result.dtype:
+        if given is not None and given.size and given.shape == result.shape and given.dtype == result.dtype:
             yield "left out", (helper.make_node("Identity", [name], [node.output[0]]),)
             return
 
@@ -189,7 +209,7 @@ def _element_mutant(node: onnx.NodeProto, slot: int, held: Array, at: tuple[int,
     put = helper.make_node("ScatterND", [name, f"{name}.at", f"{name}.to"], [f"{name}.moved"])
     made = _copy(node)
     made.input[slot] = f"{name}.moved"
-    return Mutant("one weight moved", node.output[0], node.name or node.op_type, (where, number, put, made), name)
+    return Mutant("one weight moved", node.output[0], "", node.name or node.op_type, (where, number, put, made), name)
 
 
 def row_mutant(node: onnx.NodeProto, slot: int, held: Array, axis: int, index: int) -> Mutant:
@@ -201,7 +221,7 @@ def row_mutant(node: onnx.NodeProto, slot: int, held: Array, axis: int, index: i
     chosen = (np.arange(held.shape[axis]) == index).reshape(along)
     step = np.random.default_rng(index).choice([-1, 1], size=across) * (_scale(held) if is_float(held) else 1)
     nodes = [*_added(name, chosen, step, held.dtype), made]
-    return Mutant("one row changed", node.output[0], node.name or node.op_type, tuple(nodes), name)
+    return Mutant("one row changed", node.output[0], "", node.name or node.op_type, tuple(nodes), name)
 
 
 def _scale(held: Array) -> float:

@@ -6,6 +6,7 @@ A weight may rightly be found nowhere in the model: folded, merged, quantised. T
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from torchferry.verify.arrays import Array
 from torchferry.verify.coverage.mutants import opened
 from torchferry.verify.coverage.mutations import row_mutant
 from torchferry.verify.coverage.schemata import Mutant
-from torchferry.verify.coverage.stored import Stored
+from torchferry.verify.coverage.stored import Stored, graphs
 from torchferry.verify.coverage.unlike import Unlike
 from torchferry.verify.judge.trial import Bench, Judged
 from torchferry.verify.trials.plans import ROWS, Plan
@@ -47,11 +48,12 @@ def unreached(
 
 def _row_mutants(graph: onnx.GraphProto, one: Stored, beside: Unlike | None) -> Iterator[Mutant]:
     values = one.values()
-    for node in graph.node:
-        for slot, name in enumerate(node.input):
-            if name == one.name and values.ndim:
-                for axis, rows in _rows(values, beside):
-                    yield from (row_mutant(node, slot, values, axis, row) for row in rows)
+    for place, inner in graphs(graph):
+        for node in inner.node:
+            for slot, name in enumerate(node.input):
+                if name == one.name and values.ndim:
+                    for axis, rows in _rows(values, beside):
+                        yield from (replace(row_mutant(node, slot, values, axis, row), graph=place) for row in rows)
 
 
 def _rows(values: Array, beside: Unlike | None) -> Iterator[tuple[int, list[int]]]:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import onnx
 from onnx import helper
 
+from torchferry.verify.coverage.stored import graphs
+
 SELECTOR = "torchferry.mutant"
 
 
@@ -21,6 +23,7 @@ class Mutant:
 
     what: str  # "inputs swapped"
     node: str  # the first name that the node gives
+    graph: str  # where the node is, as `stored.graphs` names it
     label: str  # its name, or its operator's
     nodes: tuple[onnx.NodeProto, ...]
     weight: str = ""  # the weight that it changes
@@ -28,16 +31,18 @@ class Mutant:
 
 def schemata(model: onnx.ModelProto, mutants: Sequence[Mutant]) -> onnx.ModelProto:
     """Return the model with all mutants of its nodes in it; it is changed in place."""
-    by_node: dict[str, list[tuple[int, Mutant]]] = {}
+    by_node: dict[tuple[str, str], list[tuple[int, Mutant]]] = {}
     for number, mutant in enumerate(mutants):
-        by_node.setdefault(mutant.node, []).append((number, mutant))
-    nodes: list[onnx.NodeProto] = []
-    for node in model.graph.node:
-        own = by_node.get(node.output[0], []) if node.output else []
-        nodes += _choice(node, own) if own else [node]
-    kept = [onnx.NodeProto.FromString(n.SerializeToString()) for n in nodes]
-    del model.graph.node[:]
-    model.graph.node.extend(kept)
+        by_node.setdefault((mutant.graph, mutant.node), []).append((number, mutant))
+    for place, graph in reversed(list(graphs(model.graph))):  # what is nested first
+        nodes: list[onnx.NodeProto] = []
+        for node in graph.node:
+            own = by_node.get((place, node.output[0]), []) if node.output else []
+            nodes += _choice(node, own) if own else [node]
+        if len(nodes) > len(graph.node):
+            kept = [onnx.NodeProto.FromString(n.SerializeToString()) for n in nodes]
+            del graph.node[:]
+            graph.node.extend(kept)
     model.graph.input.append(helper.make_tensor_value_info(SELECTOR, onnx.TensorProto.INT64, []))
     return model
 
