@@ -69,6 +69,7 @@ Trials = Annotated[
         metavar="N", min=1, help="how many ordinary comparisons with the model; those directed at something come on top"
     ),
 ]
+Mutants = Annotated[int | None, typer.Option(metavar="N", min=0, help="how many mutants of the file trials are held against")]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="where the values of the trials start from")]
 Reproducer = Annotated[Path | None, typer.Option(metavar="DIR", help="on a mismatch, write an input and a script that show it")]
 Remote = Annotated[bool, typer.Option("--trust-remote-code", help="run the Python code that comes with an hf: model")]
@@ -132,6 +133,7 @@ def export(
     report: Report = None,
     time_limit: TimeLimit = 600.0,
     trials: Trials = 64,
+    mutants: Mutants = None,
     seed: Seed = 0,
     noise: Annotated[Literal["input"] | None, typer.Option(help="make each draw of random numbers an input of the file")] = None,
     patch: Annotated[
@@ -171,6 +173,7 @@ def verify(
     report: Report = None,
     time_limit: TimeLimit = 600.0,
     trials: Trials = 64,
+    mutants: Mutants = None,
     seed: Seed = 0,
     reproducer: Reproducer = None,
     trust_remote_code: Remote = False,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from torchferry import certificate
 from torchferry.cli.screen import console
 from torchferry.errors import UsageError
-from torchferry.records import Tolerance
+from torchferry.records import Coverage, Tolerance
 from torchferry.report import said
 from torchferry.report.words import share
 
@@ -45,6 +46,12 @@ def _say(path: Path, found: certificate.Found) -> None:
         out.out(f"  {label:<11}{value}")
 
 
+def _coverage(told: dict[str, Any]) -> Coverage:
+    """Return the coverage that a certificate tells of; what another version wrote beside it is passed over."""
+    known = {f.name for f in fields(Coverage)}
+    return Coverage(**{k: tuple(v) if isinstance(v, list) else v for k, v in told.items() if k in known})
+
+
 def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the certificate as labelled lines."""
     lines = [("input", f"{name}  {dtype} [{', '.join(map(str, shape))}]") for name, (dtype, shape) in found["inputs"].items()]
@@ -57,6 +64,9 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     lines += [("values", found["values"])] if "values" in found else []
     lines += [("worst", f"{share(found['worst'])} of what is allowed")]
     lines += [("allowed", said.allowed(Tolerance(**found["tolerance"])))]
+    counted = _coverage(found.get("coverage", {}))
+    lines += [("shown", words) for words in [said.shown(counted)] if words]
+    lines += [("not shown", words) for words in counted.not_shown] + [("left out", words) for words in counted.not_done]
     lines += [("repairs", words) for words in found["repairs"]]
     lines += [("notes", words) for words in found["notes"]]
     lines += [("made with", ", ".join(f"{name} {number}" for name, number in found["versions"].items()))]

@@ -52,6 +52,7 @@ class Ask:
     report: Path | None = None
     time_limit: float = 600.0
     trials: int = 64
+    mutants: int | None = None
     seed: int = 0
     noise: str | None = None
     patch: Path | None = None
@@ -63,7 +64,7 @@ class Ask:
     @property
     def budget(self) -> Budget:
         """How much the work may cost."""
-        return Budget(trials=self.trials, seed=self.seed, time_limit=self.time_limit)
+        return Budget(trials=self.trials, seed=self.seed, time_limit=self.time_limit, mutants=self.mutants)
 
     @property
     def into_directory(self) -> bool:

@@ -148,7 +148,7 @@ def test_a_right_file_agrees_with_redrawn_weights(build: type[nn.Module], form: 
     model, args = build().eval(), IDS if build is Attention else ROWS
     with bench_of(model, args, form(model, args, tmp_path / "m.onnx")) as bench:
         known = weights(bench.sides)
-        which = redrawable(known, bench.sides.bound.module)
+        which = redrawable(known, bench.sides.bound)
         assert which.groups, which.why_not
         for draw in (1, 2):
             with lively(bench, known, which, draw) as redrawn:

@@ -40,12 +40,19 @@ def assess(case: Case, bench: Bench, judged: Sequence[Judged], habits: Character
     ground = Ground(case, bench, habits, tape, tuple(judged), found, tuple(unlike(found)))
     ground = weigh(_with_untried(ground))
     if not ground.failed and ground.agreeing and not any(bench.traits.random):
-        which = redrawable(found, bench.sides.bound.module)
-        ground = redraw(ground, which)
-        ground = ground if ground.failed else look_inside(ground, which)
-        ground = compare(ground)
+        ground = compare(_deepened(ground))
     redrawn = tuple(j.trial for j in ground.redrawn)
     return Assessed(ground.shown, ground.findings, ground.judged[len(judged) :], redrawn)
+
+
+def _deepened(ground: Ground) -> Ground:
+    """Return the ground with trials of redrawn weights, branches and mutants, unless the time that was asked for is used up."""
+    allowed = ground.case.job.budget.seconds
+    if allowed is not None and sum(j.trial.seconds for j in ground.judged) >= allowed:
+        return ground.leaves_out("redrawn weights, branches and mutants: the trials took all the time that they may")
+    which = redrawable(ground.weights, ground.bench.sides.bound.module)
+    ground = redraw(ground, which)
+    return ground if ground.failed else look_inside(ground, which)
 
 
 def _with_untried(ground: Ground) -> Ground:

@@ -50,31 +50,26 @@ class Redrawable:
         return frozenset(n for group in self.groups for n in group)
 
 
-def redrawable(work: Weights, module: torch.nn.Module) -> Redrawable:
+def redrawable(work: Weights, bound: Bound) -> Redrawable:
     """Return which weights can be changed on both sides alike: the file's counterparts of each must all be known."""
-    if eager.weight_bytes(module) > LARGEST:
+    if eager.weight_bytes(bound.module) > LARGEST:
         return Redrawable(why_not="the model is too large to be held twice")
     unknown = [s.name for s in (*work.missing, *work.loose) if s.is_float]
     if unknown:
         return Redrawable(why_not=f"`{unknown[0]}` is not among the model's own numbers")
     if not work.seen.complete:
         return Redrawable(why_not="the model cannot be watched while it runs")
-    parameters = {n for n, t in eager_constants.held(module).items() if isinstance(t, torch.nn.Parameter)}
+    held = eager_constants.held(bound.module, bound.prefix)
+    movable = {n for n, t in held.items() if isinstance(t, torch.nn.Parameter) or n.endswith(("running_mean", "running_var"))}
     made_of = frozenset[str]().union(*(f.recipe.origin for f in (*work.found, *work.few)))
     settled = work.seen.written | work.seen.deciding | _ambiguous(work)
     for one in work.few:  # a 1 or a 2 may be anybody's
         settled |= one.recipe.origin if one.stored.size == 1 and _round(one.stored.values()) else frozenset()
-    free = {n for n in work.tensors if n not in settled and _may_move(n, work, parameters)}
+    free = {n for n, t in work.tensors.items() if n in movable - settled and is_float(t)}
     twins = _twins(work)
     together = [tuple(g) for g in twins if set(g) <= free and set(g) & made_of]
     alone = [(n,) for n in work.tensors if n in free & made_of and not any(n in g for g in twins)]
     return Redrawable((*alone, *together), "" if alone or together else "it has no weights to redraw")
-
-
-def _may_move(name: str, work: Weights, parameters: set[str]) -> bool:
-    if not is_float(work.tensors[name]):
-        return False
-    return any(p.endswith(name) for p in parameters) or name.endswith(("running_mean", "running_var"))
 
 
 def _round(values: Array) -> bool:

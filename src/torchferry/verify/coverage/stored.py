@@ -92,6 +92,8 @@ def _takers(graph: onnx.GraphProto) -> defaultdict[str, list[tuple[str, int]]]:
         for node in inner.node:
             for place, name in enumerate(node.input):
                 found[name].append((node.op_type, place))
+        for place, output in enumerate(inner.output):
+            found[output.name].append(("", place))
     return found
 
 

@@ -63,8 +63,8 @@ def weights(sides: Sides) -> Weights:
     path, bound = Path(sides.file.path), sides.bound
     kept = stored(onnx.load(str(path), load_external_data=False), path.parent)
     tensors = _arrays(bound.module, bound.prefix)
-    names = {s.name: n for s in kept if (n := _named(s.name, tensors)) is not None}
     used = [s for s in kept if s.takers]
+    names = {s.name: n for s in used if (n := _named(s.name, tensors)) is not None}
     counted = {s.name for s in used if s.name in names or _tells(s)}
     work = _by_name_and_bits(Weights(tensors=tensors, names=names), [s for s in used if s.name in counted or s.is_float])
     work = _as_computed(work, sides)

@@ -85,7 +85,7 @@ def _at(case: Case, trial: Trial) -> Iterator[Bench | None]:
             yield laid[0]
         else:
             known = weights(sides)
-            with lively(laid[0], known, redrawable(known, bound.module), trial.weights) as redrawn:
+            with lively(laid[0], known, redrawable(known, bound), trial.weights) as redrawn:
                 yield None if isinstance(redrawn, str) else redrawn
 
 
