@@ -49,7 +49,8 @@ def _say(path: Path, found: certificate.Found) -> None:
 def _coverage(told: dict[str, Any]) -> Coverage:
     """Return the coverage that a certificate tells of; what another version wrote beside it is passed over."""
     known = {f.name for f in fields(Coverage)}
-    return Coverage(**{k: tuple(v) if isinstance(v, list) else v for k, v in told.items() if k in known})
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in told.items() if k in known}
+    return Coverage(**values)
 
 
 def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
