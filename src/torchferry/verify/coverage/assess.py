@@ -50,7 +50,7 @@ def _deepened(ground: Ground) -> Ground:
     allowed = ground.case.job.budget.seconds
     if allowed is not None and sum(j.trial.seconds for j in ground.judged) >= allowed:
         return ground.leaves_out("redrawn weights, branches and mutants: the trials took all the time that they may")
-    which = redrawable(ground.weights, ground.bench.sides.bound.module)
+    which = redrawable(ground.weights, ground.bench.sides.bound)
     ground = redraw(ground, which)
     return ground if ground.failed else look_inside(ground, which)
 
