@@ -115,6 +115,16 @@ def test_not_a_number_is_rounded_to_what_the_kernel_rounds_it_to() -> None:
     torch.testing.assert_close(plain.run((x,)), right(flat, x))  # type: ignore[operator]
 
 
+@pytest.mark.parametrize("width", [4, 7, 16, 37])
+def test_halves_go_where_the_dynamic_kernel_lets_them_go(width: int) -> None:
+    torch.manual_seed(width)
+    flat = Flat(dynamic(nn.Sequential(nn.Linear(width, 5)), {nn.Linear}))
+    plain = prepare.apply(copy.deepcopy(flat), (), [Edit("capture", "prepare:quantised", {"form": "arithmetic"})])
+    for _ in range(50):
+        x = torch.randint(-6, 7, (3, width)) / 2
+        torch.testing.assert_close(plain.run((x,)), right(flat, x), rtol=1e-5, atol=1e-6)  # type: ignore[operator]
+
+
 def test_halves_go_where_the_kernel_lets_them_go() -> None:
     flat = Flat(static())
     plain = prepare.apply(copy.deepcopy(flat), (), [Edit("capture", "prepare:quantised")])

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from torchferry.dispatch import Watching
 
 Lookup = tuple[str, int, torch.Tensor]  # the table's path, its rows, and the indices into it
 
 
-class Lookups(TorchDispatchMode):
+class Lookups(Watching):
     """Keeps every lookup of rows in a parameter or buffer, and what is searched by halving, while it is active."""
-
-    supports_higher_order_operators = True
 
     def __init__(self, module: torch.nn.Module) -> None:
         super().__init__()
@@ -24,16 +23,14 @@ class Lookups(TorchDispatchMode):
         tables = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
         self.paths = {_key(t): path.removesuffix(".weight") for path, t in reversed(tables) if t.dim() >= 2 and _stored(t)}
 
-    def __torch_dispatch__(
-        self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if (sequence := _searched(func, args)) is not None:
             self.searched.append(sequence.detach())
         self.indexed += [(length, index.detach()) for length, index in _indices(func, args)]
         found = _rows_asked_for(func, args)
         if found is not None and _stored(found[0]) and (path := self.paths.get(_key(found[0]))) is not None:
             self.seen.append((path, found[0].shape[0], found[1].detach()))
-        return func(*args, **(kwargs or {}))
+        return func(*args, **kwargs)
 
 
 def _searched(func: Any, args: Sequence[Any]) -> torch.Tensor | None:

@@ -45,8 +45,10 @@ def dynamic(value: Tensor, reduce_range: bool) -> tuple[Tensor, Tensor]:
     nearer = torch.where((least / wider).abs().neg() < high - (most / wider).abs(), from_least, from_most)
     zero_point = torch.clamp(torch.round(nearer), 0.0, high).float()
     step = wider.float()
-    # the kernel stores eight bits whatever the range was, and NaN as the largest of them
-    found = torch.clamp(torch.round(known * (1.0 / step)) + zero_point, 0.0, 255.0)
+    # One fused multiply and add, and one rounding: the zero point comes first, which decides where halves go. The kernel
+    # stores eight bits whatever the range was, and NaN as the largest of them.
+    shifted = (known.double() * (1.0 / step).double() + zero_point).float()
+    found = torch.clamp(torch.round(shifted), 0.0, 255.0)
     return torch.where(missing, torch.full_like(found, 255.0), found) - zero_point, step
 
 

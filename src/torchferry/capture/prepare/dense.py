@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,21 +21,49 @@ def is_sparse(tensor: Any) -> bool:
 
 def prepare(module: nn.Module, args: tuple[Any, ...], params: Facts) -> nn.Module:
     """Return the module with dense constants, in which functions of sparse tensors are those of dense ones."""
-    for part in module.modules():
+    held = []
+    for path, part in module.named_modules():
         for table in (part._parameters, part._buffers, vars(part)):
             for name, value in list(table.items()):
                 if is_sparse(value):
                     dense = value.detach().to_dense()
                     table[name] = nn.Parameter(dense, requires_grad=False) if isinstance(value, nn.Parameter) else dense  # type: ignore[assignment]
-    return within(module, Dense)
+                    held.append((path, name))
+    return within(module, partial(Dense, held))
 
 
 class Dense(TorchFunctionMode):
-    """While this is active, sparse tensors are not made: what would make one gives a dense tensor."""
+    """While this is active, sparse tensors are not made: what would make one gives a dense tensor.
+
+    It keeps in mind which tensors stand for sparse ones: in a product, what they leave out counts for nothing.
+    """
+
+    def __init__(self, held: Sequence[tuple[str, str]], module: nn.Module) -> None:
+        super().__init__()
+        self._held = [getattr(module.get_submodule(path), name) for path, name in held]
+        self._made: list[Tensor] = []
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = str(getattr(func, "__name__", ""))
-        return FUNCTIONS.get(name, func)(*args, **(kwargs or {}))
+        if name in PRODUCTS and len(args) == 2 and any(map(self._sparse, args)):
+            return _product(*args) if self._sparse(args[0]) else _product(args[1].mT, args[0].mT).mT
+        out = FUNCTIONS.get(name, func)(*args, **(kwargs or {}))
+        if name in MAKING or (name in TURNING and self._sparse(args[0])):
+            self._made.append(out)
+        return out
+
+    def _sparse(self, value: Any) -> bool:
+        return any(value is other for other in (*self._held, *self._made))
+
+
+def _product(sparse: Tensor, dense: Tensor) -> Tensor:
+    """Return a matrix product to which the zeros of the first factor add nothing, not even where they meet NaN."""
+    if not dense.is_floating_point():
+        return torch.matmul(sparse, dense)
+    known = torch.isfinite(dense)
+    met = torch.matmul((sparse != 0).to(dense.dtype), (~known).to(dense.dtype)) > 0
+    found = torch.matmul(sparse, torch.where(known, dense, torch.zeros_like(dense)))
+    return torch.where(met, torch.full_like(found, torch.nan), found)
 
 
 def _coo(indices: Tensor, values: Tensor, size: Any = None, **options: Any) -> Tensor:
@@ -60,6 +89,11 @@ def _softmax(dense: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     return torch.where(dense == 0, torch.zeros_like(weight), weight)
 
 
+PRODUCTS = ("_sparse_mm", "matmul", "__matmul__", "mm", "spmm", "smm", "hspmm")
+MAKING = (
+    "sparse_coo_tensor", "_sparse_coo_tensor_unsafe", "sparse_csr_tensor", "to_sparse", "to_sparse_csr", "to_sparse_coo",
+)  # fmt: skip
+TURNING = ("coalesce", "t", "transpose", "to", "float", "double", "half", "clone", "detach")  # sparse in, sparse out
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "_sparse_mm": torch.matmul,
     "sparse_coo_tensor": _coo,

@@ -27,7 +27,7 @@ def prepare(module: nn.Module, args: tuple[Any, ...], params: Facts) -> nn.Modul
             if isinstance(value, torch.ScriptObject) and _kind(value):
                 _open(part, name, value)
     _replace(module, params)
-    return within(module, Dequantised)
+    return within(module, lambda _: Dequantised())
 
 
 def _open(part: nn.Module, name: str, packed: Any) -> None:

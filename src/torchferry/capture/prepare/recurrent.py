@@ -36,7 +36,7 @@ def prepare(module: nn.Module) -> nn.Module:
     for part in module.modules():
         if _is_stock(part):
             part.__class__ = type(type(part).__name__, (type(part),), {"forward": _forward})
-    return within(module, packing.packing)
+    return within(module, lambda _: packing.packing())
 
 
 def _forward(self: Any, input: Any, hx: Any = None) -> Any:

@@ -9,15 +9,15 @@ from typing import Any
 import torch
 
 
-def within(module: torch.nn.Module, context: Callable[[], AbstractContextManager[Any]]) -> torch.nn.Module:
-    """Return the same module, of which every run takes place inside a context of its own.
+def within(module: torch.nn.Module, context: Callable[[torch.nn.Module], AbstractContextManager[Any]]) -> torch.nn.Module:
+    """Return the same module, of which every run takes place inside a context of its own, made for the module as it is then.
 
     The class is replaced by a subclass rather than the module wrapped: state names and the signature of forward stay.
     """
     plain = type(module)
 
     def run(self: Any, tensors: Any) -> Any:
-        with context():
+        with context(self):
             return plain.run(self, tensors)  # type: ignore[attr-defined]
 
     module.__class__ = type(plain.__name__, (plain,), {"run": run})

@@ -16,7 +16,8 @@ class InputNeverVaried(Rule):
     everywhere: the example's. What the file does with any other value was not seen.
 
     ## Do instead
-    Give `examples=` with several different values that the model takes: rotations that do turn, codes of more than one kind.
+    Give `examples=` with several different values that the model takes: codes of more than one
+    kind, numbers with other check digits.
     """
 
     code, stage, severity, since = "NUM032", "verify", "error", "0.2"
@@ -33,26 +34,29 @@ class InputNeverVaried(Rule):
 
 
 def bad() -> Job:
-    return _job([1.0, 0.0])
+    return _job([3, 3])
 
 
 def good() -> Job:
-    return _job([0.6, 0.8])
+    return _job([3, 5])
 
 
-def _job(second: list[float]) -> Job:
+def _job(numbers: list[int]) -> Job:
     import tempfile
     from pathlib import Path
 
     import torch
 
-    class Turn(torch.nn.Module):
-        def forward(self, way, x):
-            if not torch.allclose(way.norm(dim=-1), torch.ones(way.shape[0]), atol=1e-4):
-                raise ValueError("`way` must be a direction")
-            return torch.stack([way[:, 0] * x[:, 0] - way[:, 1] * x[:, 1], way[:, 1] * x[:, 0] + way[:, 0] * x[:, 1]], 1)
+    def with_check(number: int) -> list[int]:
+        return [number, (number * 7919 + 17) % 9973]
 
-    path = Path(tempfile.mkdtemp()) / "turn.onnx"
-    example = (torch.tensor([[1.0, 0.0], second]), torch.randn(2, 2))
-    torch.onnx.export(Turn(), example, str(path), dynamo=False, input_names=["way", "x"])
-    return Job(Turn(), example, onnx=path)
+    class Account(torch.nn.Module):
+        def forward(self, number, x):
+            if not torch.equal(number[:, 1], (number[:, 0] * 7919 + 17) % 9973):
+                raise ValueError("the check digits of `number` are wrong")
+            return x * number[:, :1]
+
+    path = Path(tempfile.mkdtemp()) / "account.onnx"
+    example = (torch.tensor([with_check(n) for n in numbers]), torch.randn(2, 2))
+    torch.onnx.export(Account(), example, str(path), dynamo=False, input_names=["number", "x"])
+    return Job(Account(), example, onnx=path)

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import onnx
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchferry import eager
+from torchferry.dispatch import Watching
 from torchferry.records import Fault
 from torchferry.verify.arrays import Array
 from torchferry.verify.coverage.mutants import with_values
@@ -119,19 +119,15 @@ def in_eager(branches: Branches, module: torch.nn.Module, trials: Sequence[Judge
             return
 
 
-class _Deciding(TorchDispatchMode):
+class _Deciding(Watching):
     def __init__(self, branches: Branches, names: dict[int, str]) -> None:
         super().__init__()
         self.branches, self.names = branches, names
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # nothing is compiled here, and torch would import its whole compiler to say so
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name = op_name(func).rstrip("_")
         clipped = args[0].detach().clone() if name in EAGER_CLIPPING else None
-        out = func(*args, **(kwargs or {}))
+        out = func(*args, **kwargs)
         if name not in EAGER_COMPARING and name not in EAGER_CHOOSING and name not in EAGER_CLIPPING:
             return out
         place = place_of(self.names)
@@ -139,7 +135,7 @@ class _Deciding(TorchDispatchMode):
             return out
         decision = f"`{name}` at {place}"
         if clipped is not None:
-            self._clip(decision, func, clipped, args, kwargs or {})
+            self._clip(decision, func, clipped, args, kwargs)
         elif name in EAGER_COMPARING and isinstance(out, torch.Tensor):
             self._both(decision, out)
         else:

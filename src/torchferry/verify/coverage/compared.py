@@ -12,7 +12,7 @@ import numpy as np
 
 from torchferry.records import Finding
 from torchferry.verify.arrays import Array, array, is_float, wide
-from torchferry.verify.coverage.ground import Ground
+from torchferry.verify.coverage.ground import COMPARED, Ground
 from torchferry.verify.judge.excuses.beyond_range import EXTREME
 from torchferry.verify.judge.trial import Bench, Judged
 from torchferry.verify.run.double_shadow import in_float64
@@ -24,7 +24,7 @@ ASKED = 3  # trials for which a float64 run is made
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """One output in all trials that agree."""
+    """One output in all trials that compare it."""
 
     name: str
     moves: bool  # whether values of the inputs go into it
@@ -34,14 +34,14 @@ class Watched:
 
 def compare(ground: Ground) -> Ground:
     """Return the ground with its outputs and inputs counted, and those told of that no trial says anything of."""
-    redrawn = [j for j in ground.redrawn if j.trial.outcome == "agree"]
-    agreeing = [*ground.agreeing, *redrawn]
-    seen = watched(ground.bench, agreeing, ground.weights.seen.moves)
+    redrawn = [j for j in ground.redrawn if j.trial.outcome in COMPARED]
+    compared = [*ground.compared, *redrawn]
+    seen = watched(ground.bench, compared, ground.weights.seen.moves)
     ground = ground.count(outputs=len(seen), varied=sum(w.varies or not w.moves for w in seen))
     if ground.failed:
         return ground
     for one in seen:
-        facts = {"output": one.name, "how": "still" if one.filled else "empty", "trials": len(agreeing)}
+        facts = {"output": one.name, "how": "still" if one.filled else "empty", "trials": len(compared)}
         if not one.filled or (one.moves and not one.varies and ground.weights.tensors and not redrawn):
             ground = ground.finds(Finding("output-not-compared", None, facts))
         elif one.moves and not one.varies:  # it stayed as it is whatever was tried: nobody can tell whether it could move
@@ -53,11 +53,11 @@ def compare(ground: Ground) -> Ground:
     return ground
 
 
-def watched(bench: Bench, agreeing: Sequence[Judged], moves: Sequence[bool]) -> list[Watched]:
+def watched(bench: Bench, compared: Sequence[Judged], moves: Sequence[bool]) -> list[Watched]:
     """Return, for each output, what was seen of it."""
     found = []
     for n, name in enumerate(bench.sides.bound.outputs):
-        seen = [j.want[n].reshape(-1) for j in agreeing if n < len(j.want) and j.want[n].size]
+        seen = [j.want[n].reshape(-1) for j in compared if n < len(j.want) and j.want[n].size]
         first = seen[0][0] if seen else None
         varies = any(bool((values != first).any()) for values in seen)
         found.append(Watched(name, moves[n] if n < len(moves) else True, bool(seen), varies))
@@ -104,10 +104,10 @@ def _further(bench: Bench, trials: Sequence[Judged], n: int) -> bool:
 
 def unvaried(bench: Bench, judged: Sequence[Judged]) -> Iterator[tuple[str, int]]:
     """Yield the inputs of which eager took one value and refused all others, and how often it refused."""
-    agreeing = [j for j in judged if j.trial.outcome == "agree"]
+    compared = [j for j in judged if j.trial.outcome in COMPARED]
     refused = [j for j in judged if j.trial.outcome == "eager-refused" and j.args]
     for n, spec in enumerate(bench.sides.bound.signature.inputs):
-        taken = _rows([array(j.args[n]) for j in agreeing])
+        taken = _rows([array(j.args[n]) for j in compared])
         others = [j for j in refused if _rows([array(j.args[n])]) - taken]
         if len(taken) == 1 and others and spec.shape:
             yield spec.name, len(others)

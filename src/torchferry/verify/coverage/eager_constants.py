@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchferry import eager
+from torchferry.dispatch import Watching
 from torchferry.verify.run.eager_trace import op_name
 
 INPUT = ""  # stands among the origins of a value that an input, or a random number, went into
@@ -73,7 +73,7 @@ def watch(module: torch.nn.Module, args: tuple[Any, ...], prefix: str, listen: L
     return seen
 
 
-class _Watcher(TorchDispatchMode):
+class _Watcher(Watching):
     def __init__(self, seen: Seen, named: dict[str, torch.Tensor], args: Iterable[Any], listen: Listener) -> None:
         super().__init__()
         self.seen, self.listen = seen, listen
@@ -86,11 +86,7 @@ class _Watcher(TorchDispatchMode):
         for tensor in args:
             self._mark(tensor, frozenset({INPUT}))
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # nothing is compiled here, and torch would import its whole compiler to say so
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         given = list(_tensors((args, kwargs or {})))
         name = op_name(func)
         for tensor in given:

@@ -18,6 +18,7 @@ from torchferry.verify.trials.budget import LARGE
 from torchferry.verify.trials.plans import Plan
 
 FAILING = ("differ", "file-refused")
+COMPARED = ("agree", "ill-conditioned")
 TOLD = 8  # names of what was not shown, of each kind
 
 
@@ -40,6 +41,11 @@ class Ground:
     def agreeing(self) -> list[Judged]:
         """The trials that agree, with the model's own weights."""
         return [j for j in self.judged if j.trial.outcome == "agree"]
+
+    @property
+    def compared(self) -> list[Judged]:
+        """The trials of which every number speaks for the file: those that agree, or differ by rounding that was proven."""
+        return [j for j in self.judged if j.trial.outcome in COMPARED]
 
     @property
     def cheapest(self) -> list[Judged]:

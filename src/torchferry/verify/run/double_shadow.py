@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 from torchferry import eager
+from torchferry.dispatch import Watching
 from torchferry.verify.arrays import Array, arrays
 from torchferry.verify.run.eager_trace import op_name
 
@@ -40,16 +40,12 @@ def in_float64(module: torch.nn.Module, args: tuple[Any, ...]) -> list[Array] | 
     return arrays([shadow.of(o) for o in outputs])
 
 
-class _Shadow(TorchDispatchMode):
+class _Shadow(Watching):
     def __init__(self) -> None:
         super().__init__()
         # By address, and so with the tensor itself, lest another one come to lie there: torch's own weak references do not
         # outlive a tensor that only C++ still holds.
         self._shadows: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # nothing is compiled here, and torch would import its whole compiler to say so
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return a tensor's shadow; one that nothing was computed for is the tensor itself, widened."""
@@ -59,8 +55,7 @@ class _Shadow(TorchDispatchMode):
             self._shadows[id(tensor)] = tensor, tensor.detach().to(WIDE[tensor.dtype])
         return self._shadows[id(tensor)][1]
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         given = [t for t in torch.utils._pytree.arg_tree_leaves(*args, **kwargs) if isinstance(t, torch.Tensor)]
         widened = None
         plain = torch.Tag.nondeterministic_seeded not in func.tags and op_name(func) not in MEMORY

@@ -12,9 +12,9 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchferry import eager
+from torchferry.dispatch import Watching
 from torchferry.records import Location
 from torchferry.verify.arrays import Array, array
 
@@ -87,18 +87,14 @@ def record(module: torch.nn.Module, args: tuple[Any, ...], *, keep: bool = False
     return tape
 
 
-class _Recorder(TorchDispatchMode):
+class _Recorder(Watching):
     def __init__(self, tape: Tape, names: dict[int, str], weights: frozenset[int] | None) -> None:
         super().__init__()
         self.tape, self.names, self.weights = tape, names, weights
         self.makers: dict[int, int] = {}  # memory -> the last op that wrote to it
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # nothing is compiled here, and torch would import its whole compiler to say so
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        out = func(*args, **(kwargs or {}))
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        out = func(*args, **kwargs)
         results = [o for o in (out if isinstance(out, tuple | list) else (out,)) if isinstance(o, torch.Tensor)]
         taken = [a for a in args if isinstance(a, torch.Tensor)]
         place = _place(sys._getframe(1), self.names)

@@ -15,13 +15,14 @@ from __future__ import annotations
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from torchferry import eager
 from torchferry.records import Fault, Location
@@ -47,7 +48,8 @@ OPEN = ("topk", "sort", "argsort", "kthvalue", "median", "mode", "msort")
 class Replayed:
     """What a replay came to: the file's outputs from eager's own steps, and from its own without optimisation."""
 
-    outputs: tuple[Array, ...]  # in eager's order
+    eager: tuple[Array, ...]  # eager's own outputs, with attention in its plain steps
+    outputs: tuple[Array, ...]  # the file's, in eager's order
     own: tuple[Array, ...]  # of the file as it is, without onnxruntime's optimisations
     ties: tuple[Location, ...] = ()  # operators of eager at which equal keys were picked in another order
     put: int = 0  # values of the file that gave way to eager's
@@ -62,15 +64,16 @@ def replays(sides: Sides, args: Call) -> Iterator[Replayed]:
     path = Path(sides.file.path)
     if path.stat().st_size > MOST_BYTES or eager.weight_bytes(sides.bound.module) > MOST_BYTES:
         return
-    tape = record(eager.fresh(sides.bound.module), args, keep=True, prefix=sides.bound.prefix)
+    with sdpa_kernel(SDPBackend.MATH):  # torch's own definition of its fused attention, which has steps to go by
+        tape = record(eager.fresh(sides.bound.module), args, keep=True, prefix=sides.bound.prefix)
     if tape.error is not None or sum(v.size for n in tape.notes for v in n.values) > MOST_VALUES:
         return
     model = onnx.load(str(path))
-    outputs = [array(o) for o in tape.outputs]
+    outputs = tuple(array(o) for o in tape.outputs)
     for in_order in (False, True):
         replayed = _Replay(sides, model, _Steps(tape.notes, outputs, in_order)).run(sides.feeds(args))
         if replayed is not None:
-            yield replayed
+            yield replace(replayed, eager=outputs)
 
 
 class _Replay:
@@ -101,7 +104,7 @@ class _Replay:
             else:
                 last = self._values(put, self.outputs)
                 ends = [tuple(v[n] for n in self.outputs) for v in (last, own) if v is not None]
-                return Replayed(ends[0], ends[1], tuple(dict.fromkeys(self.ties)), moved) if len(ends) == 2 else None
+                return Replayed((), ends[0], ends[1], tuple(dict.fromkeys(self.ties)), moved) if len(ends) == 2 else None
         return None
 
     def _values(self, put: Mapping[str, Array], names: Sequence[str]) -> dict[str, Array] | None:

@@ -43,10 +43,11 @@ def prove(plea: Plea) -> Proof | None:
 def _as_near(plea: Plea, n: int, truth: Array) -> Array:
     want, got, slack = wide(plea.want[n]), wide(plea.got[n]), allowance(truth, plea.bench.allowed[n])
     with np.errstate(invalid="ignore", over="ignore"):
-        own, its = np.abs(want - truth), np.abs(got - truth)
+        away, its_away = want - truth, got - truth
+    own, its = np.abs(away), np.abs(its_away)
     finite = np.isfinite(own) & np.isfinite(its)
     reach = FACTOR * _worst_of_its_size(np.where(finite, own, 0.0), truth) + slack
-    near = finite & (its <= reach) & _no_worse_on_average((want - truth)[finite], (got - truth)[finite], slack, finite)
+    near = finite & (its <= reach) & _no_worse_on_average(away[finite], its_away[finite], slack, finite)
     # eager ran out of its range: then the file has the truth itself, if that is in range where eager computed it
     overflowed = ~np.isfinite(want) & np.isfinite(truth) & (np.abs(truth) <= LIMITS[plea.bench.traits.coarsest])
     # nothing divided by nothing: eager's number is made of its rounding errors, and no other is any righter

@@ -2,7 +2,8 @@
 
 Which positions are padded, and whether a mask is one of padding at all, is not told by its name but by three runs of eager:
 - garbage under the mask changes no real position: the model does not look there;
-- it changes the very elements that differ: eager's numbers there are garbage too. Zeros or -100 written over padding are not;
+- it changes the very elements that differ: eager's numbers there are garbage too, as NaN is where no token is seen. Zeros
+  or -100 written over padding are not;
 - with the mask taken away, the same garbage does change real positions: it is this mask that hides those tokens from the
   others. A mask that says which pixels are to be made up, which words occur, or which nodes are joined does no such thing.
 """
@@ -18,7 +19,7 @@ import torch
 from torch import nn
 
 from torchferry.records import Fault
-from torchferry.verify.arrays import Array, array
+from torchferry.verify.arrays import Array, array, is_float
 from torchferry.verify.judge.compare import wrong as differing
 from torchferry.verify.judge.excuses.excuse import Example, Excuse, Plea, Proof
 from torchferry.verify.run.both_sides import Call
@@ -76,9 +77,10 @@ def _garbage(plea: Plea, mask: _Reading) -> list[Array] | None:
             if isinstance(run, Fault) or run[n].shape != want.shape:
                 return None
             changed |= differing(want, run[n], plea.bench.allowed[n])
-        if (changed & _tokens(want, real)).any():  # a real position hangs on what lies there
+        tokens = _tokens(want, real)
+        if (changed & tokens).any():  # a real position hangs on what lies there
             return None
-        found.append(changed)
+        found.append(changed | (~tokens & np.isnan(want)) if is_float(want) else changed)
     return found
 
 
@@ -193,16 +195,17 @@ def _call() -> Call:
 
 
 def right() -> Sequence[Example]:
-    """Return rows that see nothing: the mean of all in eager, zeros in the file."""
-    return [Example(_Attends(), _Attends(zeroes=True), _call())]
+    """Return rows that see nothing: the mean of all in eager, or NaN, and zeros in the file."""
+    return [Example(_Attends(nothing), _Attends(nothing, zeroes=True), _call()) for nothing in (-3e38, -torch.inf)]
 
 
 def wrong() -> Sequence[Example]:
-    """Return padding that eager blots out and the file does not, a picture to be painted, and tokens that are not hidden."""
+    """Return padding that eager blots out and the file does not, a picture to be painted, tokens that are not hidden, NaN."""
     return [
         Example(_Attends(blots=True), _Attends(), _call()),
         Example(_Attends(paints=True), _Attends(paints=True, nothing=-3.0), _call()),
         Example(_Attends(), _Attends(nothing=-1.0), _call()),
+        Example(_Attends(blots=True), _Attends(nothing=-torch.inf), _call()),
     ]
 
 

@@ -7,9 +7,9 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchferry import eager
+from torchferry.dispatch import Watching
 from torchferry.verify.arrays import Array, arrays
 from torchferry.verify.run.eager_trace import op_name, terms
 
@@ -50,7 +50,7 @@ def nudged(
     return []
 
 
-class Noisy(TorchDispatchMode):
+class Noisy(Watching):
     """While it is on, a sum of n numbers comes out up to the square root of n units in the last place off.
 
     A bounded function comes out one unit of its range off.
@@ -60,14 +60,10 @@ class Noisy(TorchDispatchMode):
         super().__init__()
         self._generator = generator
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # nothing is compiled here, and torch would import its whole compiler to say so
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         given = [a for a in args if isinstance(a, torch.Tensor) and not a.is_nested]
         scale = _scale(op_name(func).rstrip("_"), given)
-        out = func(*args, **(kwargs or {}))
+        out = func(*args, **kwargs)
         if isinstance(out, tuple) and not func._schema.is_mutable:
             return tuple(self._noisy(o, scale, terms(str(func), given, [o])) if _float(o) else o for o in out)
         if not _float(out):

@@ -47,7 +47,7 @@ def prove(plea: Plea) -> Proof | None:
 
 def _arrived(plea: Plea, n: int, replayed: Replayed) -> Array:
     """Return where one output is eager's at the end of the replay, and the file as it runs is the one that was replayed."""
-    want, got, end, own = plea.want[n], plea.got[n], replayed.outputs[n], replayed.own[n]
+    want, got, end, own = replayed.eager[n], plea.got[n], replayed.outputs[n], replayed.own[n]
     if not plea.open[n].any() or want.shape != end.shape or want.dtype != end.dtype or want.shape != own.shape:
         return np.zeros(want.shape, bool)
     same = ~differing(want, end, plea.bench.allowed[n])
