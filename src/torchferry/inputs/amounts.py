@@ -130,6 +130,16 @@ def _rows(number: float, start: float = 0.0, offset: float = 0.0) -> Fill:
     return fill
 
 
+def _numbers(*given: float) -> Fill:
+    """Return certain whole numbers, over and over: the rows of a table that nothing has looked up yet."""
+
+    def fill(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+        chosen = torch.tensor([int(n) for n in given])
+        return _whole(chosen[torch.arange(tensor.numel()) % len(chosen)].reshape(tensor.shape), tensor)
+
+    return fill
+
+
 def _between_rows(number: float, start: float = 0.0, offset: float = 0.0) -> Fill:
     """Return the rows of a table as fractions, away from where cutting them off gives another row; of whole numbers none."""
 
@@ -187,6 +197,7 @@ AMOUNTS: Mapping[str, tuple[frozenset[Role], Callable[..., Fill]]] = {
     "times": (FLOATS, _times),
     "plus": (FLOATS, _plus),
     "rows": (NUMBERS, _rows),
+    "numbers": (NUMBERS, _numbers),
     "between-rows": (NUMBERS, _between_rows),
     "rows-from-end": (NUMBERS, _rows_from_end),
 }

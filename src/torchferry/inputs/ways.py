@@ -117,9 +117,13 @@ def _negated(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> to
 
 
 def _big(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
-    """Return odd integers that float32 cannot hold, where the dtype can."""
+    """Return odd integers that float32 cannot hold, where the dtype can.
+
+    They lie beyond 2**32, and are negative if cut to 32 bits: of two numbers between 2**31 and 2**32 some builds of onnxruntime
+    take the wrong one for the smaller, whatever the file.
+    """
     if tensor.dtype == torch.int64:
-        return tensor * 2**31 + 7
+        return (4 * tensor.abs() + 5) * 2**31 + 7
     return tensor * 2**24 + 7 if tensor.dtype == torch.int32 else tensor
 
 

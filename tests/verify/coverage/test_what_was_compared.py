@@ -47,14 +47,14 @@ def test_one_row_of_a_large_table_is_named_and_fed(tmp_path: Path) -> None:
     )
     assert errors(result) == ["NUM030"]
     assert result.diagnoses[0].message == "`table.weight` differs from the model's in 1 of 5000 rows, first at [4321, 0]"
-    assert [t.name for t in result.trials if t.outcome == "differ"] == ["values=rows 4321 in x"]
-    fed = result.inputs(next(t for t in result.trials if t.outcome == "differ"))
-    assert set(fed["x"].tolist()) == {4321}
+    differing = [t for t in result.trials if t.outcome == "differ"]
+    assert differing
+    assert all(4321 in result.inputs(t)["x"].tolist() for t in differing)
 
 
 def test_a_weight_that_differs_below_the_tolerance_is_refused_all_the_same(tmp_path: Path) -> None:
     model = nn.Sequential(nn.LayerNorm(8), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 3)).eval()
-    result = verified(model, changed(model, lambda t: t[1].weight[3, 5].add_(1e-5)), ROWS, tmp_path / "m")
+    result = verified(model, changed(model, lambda t: t[1].weight[3, 5].add_(1e-6)), ROWS, tmp_path / "m")
     assert errors(result) == ["NUM030"]
     assert not [t for t in result.trials if t.outcome == "differ"]
 
@@ -153,9 +153,18 @@ class Turn(nn.Module):
         return torch.stack([x[:, 0] * y[:, 0] - x[:, 1] * y[:, 1], x[:, 1] * y[:, 0] + x[:, 0] * y[:, 1]], 1)
 
 
+class Account(nn.Module):
+    """Takes numbers with their check digits only."""
+
+    def forward(self, x, y):
+        if not torch.equal(x[:, 1], (x[:, 0] * 7919 + 17) % 9973):
+            raise ValueError("no account")
+        return x[:, :1] * y
+
+
 def test_an_input_of_which_eager_takes_one_value_is_not_varied(tmp_path: Path) -> None:
-    still = (torch.tensor([[1.0, 0.0]] * 3), torch.randn(3, 2))
-    assert errors(verified(Turn(), Turn(), still, tmp_path / "m")) == ["NUM032"]
+    still = (torch.tensor([[3, 3 * 7919 + 17 - 2 * 9973]] * 3), torch.randn(3, 2))
+    assert errors(verified(Account(), Account(), still, tmp_path / "m")) == ["NUM032"]
 
 
 def test_sizes_are_tried_with_the_examples_own_values_where_others_are_refused(tmp_path: Path) -> None:
@@ -198,4 +207,4 @@ def test_reports_and_certificates_tell_what_a_verdict_stands_on(tmp_path: Path) 
     for way in ("text", "markdown", "html"):
         assert told.strip() in " ".join(result.render(way).split()), way
     assert from_json(to_json(result)).shown.startswith(told)
-    assert read(tmp_path / "m.onnx")["coverage"]["equal"] == 2
+    assert read(tmp_path / "m.onnx").data["coverage"]["equal"] == 2

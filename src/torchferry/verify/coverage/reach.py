@@ -20,7 +20,7 @@ from torchferry.verify.coverage.schemata import Mutant
 from torchferry.verify.coverage.stored import Stored, graphs
 from torchferry.verify.coverage.unlike import Unlike
 from torchferry.verify.judge.trial import Bench, Judged
-from torchferry.verify.trials.plans import ROWS, Plan
+from torchferry.verify.trials.plans import Plan
 
 ROWS_TRIED = 12  # of a weight, spread over it
 FED = 8  # rows that one trial feeds
@@ -77,7 +77,7 @@ def feeding(bound: Bound, unlike: Unlike, seed: int) -> Iterator[Plan]:
     numbers = " ".join(str(p) for p in unlike.places[:FED])
     for spec, example in zip(bound.signature.inputs, bound.args, strict=True):
         if not example.is_complex() and example.numel():
-            yield Plan({}, f"{ROWS}{numbers}", seed, only=spec.name)
+            yield Plan({}, f"numbers {numbers}", seed, only=spec.name)
     for dim in bound.signature.dims:
         size = unlike.places[0] + 1
         if dim.low <= size <= min(LONGEST, dim.high or LONGEST) and size % dim.multiple_of == 0:

@@ -57,7 +57,6 @@ PLAUSIBLE = (
 )
 COUNTING = ("big", "big-ids")  # values that a model may take for a size
 STRANGE = ("-inf", "inf", "nan")  # reported apart: few models are meant to take them
-ROWS = "rows "  # values that are the numbers of rows: made for one input, to look up what was not looked up yet
 ALONE = ("-inf", "zeros", "negative", "constant-rows", "inf", "large", "ties", "nan")  # also for one input at a time
 
 
@@ -89,23 +88,12 @@ class Plan:
             return self.given
         if self.values == "other-padding":
             return garbage_under_padding(bound, dict(self.sizes), self.seed)
-        if self.values.startswith(ROWS):
-            return rows_fed(bound, self)
         made = bound.vary(dict(self.sizes), self.values, self.seed)
         if not self.only:
             return made
         plain = bound.vary(dict(self.sizes), "random", self.seed)
         names = [s.name for s in bound.signature.inputs]
         return tuple(m if n == self.only else p for n, m, p in zip(names, made, plain, strict=True))
-
-
-def rows_fed(bound: Bound, plan: Plan) -> tuple[torch.Tensor, ...]:
-    """Return a plain call in which one input holds the numbers of certain rows, over and over: `rows 7 9`."""
-    plain = bound.vary(dict(plan.sizes), "random", plan.seed)
-    numbers = torch.tensor([int(n) for n in plan.values.removeprefix(ROWS).split()])
-    names = [s.name for s in bound.signature.inputs]
-    fed = [numbers[torch.arange(t.numel()) % len(numbers)].reshape(t.shape).to(t.dtype).to(t.device) for t in plain]
-    return tuple(f if n == plan.only else p for n, f, p in zip(names, fed, plain, strict=True))
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ MORE = 24  # and so many where most of what differs is explained by then: behind
 TIMES = 8.0  # the file may be this much further off than the furthest of a few runs
 ON_AVERAGE = 4.0  # and over all numbers of an output
 LARGE_NUDGE = 8.0  # units in the last place: about what a few sums in another order amount to
-# of the spread: what a nudge moves further than this is no evidence either way
+# of the spread: nothing further off is waved through, and what a nudge moves further is no evidence either way
 NARROW = {"float64": 1e-6, "float32": 2e-3, "float16": 5e-2, "bfloat16": 2e-1}
 NARROW_LARGE = 1e-2  # for a model that is too large to be followed step by step
 
@@ -80,13 +80,13 @@ class _Seen:
         """Return which elements are within reach; a whole number, only if a nudged run gave that very number."""
         if not is_float(self._want):
             return self._hit & self._open
-        room = TIMES * np.nan_to_num(self._moved, posinf=0.0)
+        moved, most = np.nan_to_num(self._moved, posinf=0.0), self._narrow * self._spread
         with np.errstate(invalid="ignore", over="ignore"):
             apart = np.abs(wide(self._got) - wide(self._want))
         usual = (self._square / max(1, self._runs)) ** 0.5
         if _mean_square(apart) ** 0.5 > ON_AVERAGE * usual + float(np.mean(self._slack)) / 2:
             return np.zeros(self._want.shape, bool)  # one number may be far off by bad luck, and not all of them
-        return self._open & (apart <= self._slack + room) & (room <= self._narrow * self._spread)
+        return self._open & (apart <= self._slack + np.minimum(TIMES * moved, most)) & (moved <= most)
 
 
 def _mean_square(apart: Array) -> float:

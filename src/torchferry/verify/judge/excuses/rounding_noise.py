@@ -11,10 +11,11 @@ import torch
 from torchferry import eager
 from torchferry.dispatch import Watching
 from torchferry.verify.arrays import Array, arrays
-from torchferry.verify.run.eager_trace import op_name, terms
+from torchferry.verify.run.eager_trace import PRODUCTS, op_name, terms
 
 # Kernels approximate these to a unit in the last place of their range, or of their argument, not of each result.
 BOUNDED = ("sigmoid", "tanh", "erf")
+PLAIN_SUMS = ("sum", "mean", "cumsum")
 RECURRENT = ("lstm", "gru", "rnn")  # made of gates
 GATED = ("silu", "gelu", "mish")
 
@@ -53,7 +54,8 @@ def nudged(
 class Noisy(Watching):
     """While it is on, a sum of n numbers comes out up to the square root of n units in the last place off.
 
-    A bounded function comes out one unit of its range off.
+    Where little is left of large terms, it is off by a unit of all of them together. A bounded function comes out one unit
+    of its range off.
     """
 
     def __init__(self, generator: torch.Generator) -> None:
@@ -63,7 +65,12 @@ class Noisy(Watching):
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         given = [a for a in args if isinstance(a, torch.Tensor) and not a.is_nested]
         scale = _scale(op_name(func).rstrip("_"), given)
+        whole = _of_sizes(func, args, kwargs)
         out = func(*args, **kwargs)
+        if whole is not None:
+            return out + _signs(out, self._generator) * torch.finfo(out.dtype).eps * torch.maximum(
+                whole, out.abs() * math.sqrt(terms(str(func), given, [out]))
+            )
         if isinstance(out, tuple) and not func._schema.is_mutable:
             return tuple(self._noisy(o, scale, terms(str(func), given, [o])) if _float(o) else o for o in out)
         if not _float(out):
@@ -75,6 +82,15 @@ class Noisy(Watching):
         if scale is not None:
             return out + _signs(out, self._generator) * scale * torch.finfo(out.dtype).eps
         return _moved(out, _signs(out, self._generator), math.sqrt(many)) if many > 1 else out
+
+
+def _of_sizes(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor | None:
+    """Return what a plain sum, or a sum of products, comes to if none of its terms is negative; None for other operators."""
+    name = op_name(func)
+    if (name not in PLAIN_SUMS and name not in PRODUCTS and name != "convolution") or func._schema.is_mutable:
+        return None
+    whole = func(*(a.abs() if _float(a) else a for a in args), **kwargs)
+    return whole if _float(whole) else None
 
 
 def _float(value: Any) -> bool:

@@ -16,6 +16,7 @@ from torchferry.records import Location
 from torchferry.verify.arrays import Array, is_float, wide
 from torchferry.verify.judge.compare import wrong as differing
 from torchferry.verify.judge.excuses.excuse import Example, Excuse, Plea, Proof
+from torchferry.verify.judge.excuses.float64_truth import LIMITS
 from torchferry.verify.judge.excuses.rounding_noise import nudged
 from torchferry.verify.run.replay import Replayed, replays
 
@@ -31,7 +32,7 @@ def prove(plea: Plea) -> Proof | None:
             return Proof(within, "within reach of rounding, in steps that were shown before", "ill-conditioned")
     found, ties = [np.zeros(w.shape, bool) for w in plea.want], list[Location]()
     for replayed in replays(plea.bench.sides, plea.args):
-        if len(replayed.outputs) == len(plea.want) and (replayed.put or replayed.ties):
+        if len(replayed.outputs) == len(plea.want):
             found = [f | _arrived(plea, n, replayed) for n, f in enumerate(found)]
             ties += replayed.ties
         if not any((o & ~f).any() for o, f in zip(plea.open, found, strict=True)):
@@ -54,7 +55,14 @@ def _arrived(plea: Plea, n: int, replayed: Replayed) -> Array:
     as_it_runs = ~differing(own, got, plea.bench.allowed[n])
     if not as_it_runs[plea.open[n]].all():  # what onnxruntime's optimiser changed must be rounding too
         as_it_runs |= _within_reach(plea, n)
-    return plea.open[n] & same & as_it_runs
+    return np.asarray(plea.open[n] & same & as_it_runs & ~_overflowed(want, got, LIMITS[plea.bench.traits.coarsest]))
+
+
+def _overflowed(want: Array, got: Array, limit: float) -> Array:
+    """Return where eager ran out of its range and the file goes on beyond it: that is no rounding."""
+    if not is_float(want):
+        return np.zeros(want.shape, bool)
+    return np.isinf(wide(want)) & np.isfinite(wide(got)) & (np.abs(wide(got)) > limit)
 
 
 def _within_reach(plea: Plea, n: int) -> Array:
