@@ -81,6 +81,11 @@ class Location:
                 return f"{label} {value}"
         return self.op or self.file or ""
 
+    @property
+    def brief(self) -> str:
+        """The same without the folder, for what is kept longer than the folder may be."""
+        return f"{Path(self.file).name}:{self.line}" if self.file and self.line else str(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

@@ -13,7 +13,7 @@ MOST_KINDS = 5  # ways of filling the inputs that are named in the closing block
 
 NOT_COUNTED: Mapping[str, str] = {
     "eager-refused": "refused by the model itself",
-    "ill-conditioned": "differing by rounding, number by number",
+    "ill-conditioned": "that differ by rounding alone",
     "padding-only": "differing only under padding",
     "beyond-range": "differing at values beyond the model's range",
     "tie-order": "differing only in the order of equal values",

@@ -93,7 +93,7 @@ def _decisions(graph: onnx.GraphProto, inside: Inside) -> Iterator[_Decision]:
         if not telling & set(node.output):
             continue
         place = place_of_node(node, inside.sides.file.provenance)
-        at = f" at {place}" if place.line else ""
+        at = f" at {place.brief}" if place.line else ""
         name = f"`{node.op_type}`{at or f' (node `{node.name}`)'}"
         if node.op_type in COMPARING:
             compared.add(node.output[0])
@@ -133,7 +133,7 @@ class _Deciding(Watching):
         place = place_of(self.names)
         if place is None or place.line is None:
             return out
-        decision = f"`{name}` at {place}"
+        decision = f"`{name}` at {place.brief}"
         if clipped is not None:
             self._clip(decision, func, clipped, args, kwargs)
         elif name in EAGER_COMPARING and isinstance(out, torch.Tensor):

@@ -67,7 +67,7 @@ def _scored(ground: Ground, picked: Sequence[Mutant], trials: Sequence[Judged], 
 
 def _survived(ground: Ground, mutant: Mutant) -> str:
     place = ground.bench.sides.file.provenance.get(mutant.node)
-    at = f" at {place}" if place is not None and place.line else ""
+    at = f" at {place.brief}" if place is not None and place.line else ""
     return f"`{mutant.label}`{at}, {mutant.what}: no trial would notice"
 
 
