@@ -142,7 +142,7 @@ def _row(label: str, values: Iterable[str], width: int) -> Iterator[Line]:
         if not value:
             continue
         first = True
-        for part in _fold(value, width - LABEL - 2):
+        for part in _fold(value, width - LABEL - 4):  # later lines stand two further in
             yield ((f"  {label:<{LABEL}}", "label"), (part if first else f"  {part}", ""))
             label, first = "", False
 
