@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
+from torchferry.verify.run.decisions import LOOKING
 from torchferry.verify.run.eager_trace import EXACT, SORTING, Note
+from torchferry.verify.trials.landmarks import handles_nan
 
 _VIEWS = ("view", "detach", "clone", "alias", "_to_copy", "squeeze", "unsqueeze", "select", "slice", "permute", "t")
 _STEPS = (
@@ -21,11 +23,13 @@ class Traits:
     """What judging needs to know of a model."""
 
     learned: bool  # it has weights; without any it is a plain function
+    ops: frozenset[str]  # the names of all operators that eager ran
     exact: bool  # every op is exactly rounded: there is one right answer
     settled: bool  # ops that turn a rounding error into a whole step are there, and nothing is rounded before them
     sorting: Note | None  # the first op that picks among equals
     sorts_last: bool  # and that op's answer is the model's
     attends: bool  # it has an attention kernel, which makes something of infinities in its own way
+    looks_for_nan: bool  # the model itself asks whether numbers are finite, and so means to cope with those that are not
     maximises: bool  # it takes maxima or minima, which pass NaN on in torch and pass over it in onnxruntime
     coarsest: str  # the float dtype of the least range that it computes in
     random: tuple[bool, ...]  # which outputs are drawn anew at every call
@@ -38,11 +42,13 @@ def traits(module: torch.nn.Module, notes: Sequence[Note], random: tuple[bool, .
     used = {d for n in notes for d in n.dtypes}
     return Traits(
         learned=any(p.numel() > 0 for p in module.parameters()),
+        ops=frozenset(n.location.op or "" for n in notes),
         exact=inexact == len(notes),
         settled=bool(steps) and steps[-1] < inexact < len(notes),
         sorting=next((n for n in notes if picks(n)), None),
         sorts_last=_sorts_last(notes),
         attends=any("attention" in n.op for n in notes),
+        looks_for_nan=any(n.location.op in LOOKING for n in notes) or handles_nan(module),
         maximises=any(takes_maximum(n) for n in notes),
         coarsest=next((d for d in ("float16", "bfloat16") if d in used), "float32"),
         random=random,

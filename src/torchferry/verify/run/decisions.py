@@ -39,6 +39,7 @@ _KINDS: dict[Kind, tuple[str, ...]] = {
     "nan": ("isnan", "isfinite", "isinf", "nan_to_num", "nanmean", "nansum", "nanmedian", "nanquantile", "isneginf", "isposinf"),
     "count": ("item", "tolist", "__int__", "__index__", "repeat_interleave"),
 }  # fmt: skip
+LOOKING = _KINDS["nan"]  # ops that ask whether numbers are finite, or leave out those that are not
 _KIND_OF: dict[str, Kind] = {name: kind for kind, names in _KINDS.items() for name in names}
 _TORCH = f"{Path(torch.__file__).parent}/"
 _OURS = str(Path(eager.__file__).parent)

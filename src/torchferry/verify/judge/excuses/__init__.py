@@ -3,7 +3,7 @@
 They are asked in this order: those that cost little first.
 """
 
-from torchferry.verify.judge.excuses import beyond_range, cut_off, float64_truth, padding, rounding, step_by_step
+from torchferry.verify.judge.excuses import beyond_range, cut_off, float64_truth, padding, rounding, step_by_step, undetermined
 from torchferry.verify.judge.excuses.excuse import Excuse
 
 EXCUSES: tuple[Excuse, ...] = (
@@ -12,6 +12,7 @@ EXCUSES: tuple[Excuse, ...] = (
     float64_truth.EXCUSE,
     rounding.EXCUSE,
     step_by_step.EXCUSE,
+    undetermined.EXCUSE,
     beyond_range.EXCUSE,
 )
 # For a file that was shown to be wrong: whether rounding explains some more of it changes nothing.

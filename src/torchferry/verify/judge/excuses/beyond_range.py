@@ -1,7 +1,9 @@
 """Beyond range: the values fed are none that the model copes with, or none that anybody feeds.
 
 - NaN or infinity went in, and eager's own result there is none that one could go on with: what it makes of them is not
-  part of its meaning. Where eager copes, the file must. The same for NaN that eager makes of very large numbers.
+  part of its meaning. The same for NaN that eager makes of very large numbers.
+- NaN or infinity went in, the model does not look for them, and the same call without them agrees: a zero of a one-hot row
+  times infinity is NaN, and no row of a table is. Where the model looks for them, it means to cope, and the file must.
 - Numbers of 1e30, or denormal ones, went in, and the same call brought within 1e-9 to 1e9 agrees: what differs is where one
   side ran out of float32's range.
 """
@@ -20,6 +22,7 @@ from torchferry.records import SHOWING
 from torchferry.verify.arrays import Array, array, is_float, wide
 from torchferry.verify.judge.compare import wrong as differing
 from torchferry.verify.judge.excuses.excuse import Example, Excuse, Plea, Proof
+from torchferry.verify.run.both_sides import Call
 from torchferry.verify.run.eager_trace import record
 from torchferry.verify.trials.plans import COUNTING, STRANGE, added_masks
 
@@ -30,6 +33,7 @@ ABSURD = ("huge", "denormal")
 # values at which a model's own result may run out of range
 EXTREME = (*STRANGE, *ABSURD, "scaled", "large", "large-negative", "large-positive", *COUNTING, "tiny")
 INSIDE = (1e-9, 1e9)
+LARGE = 1e4  # instead of infinity
 
 
 def prove(plea: Plea) -> Proof | None:
@@ -38,10 +42,14 @@ def prove(plea: Plea) -> Proof | None:
         return None
     if plea.plan.values in STRANGE and _not_this_models_business(plea):
         return Proof(list(plea.open), "an order, or attention, among numbers that are not finite", "beyond-range")
+    if plea.plan.values in STRANGE and not plea.bench.traits.looks_for_nan and _agrees(plea, _without_strange(plea.args)):
+        return Proof(
+            list(plea.open), "the same call agrees without NaN and infinity, which the model does not ask for", "beyond-range"
+        )
     nowhere = [o & _no_number(w, plea.plan.values) for o, w in zip(plea.open, plea.want, strict=True)]
     if any(n.any() for n in nowhere):
         return Proof(nowhere, "eager itself has no number there", "beyond-range")
-    if plea.plan.values in ABSURD and _agrees_within_range(plea):
+    if plea.plan.values in ABSURD and _agrees(plea, _within_range(plea.args)):
         return Proof(list(plea.open), "the same call agrees once it is brought within 1e-9 to 1e9", "beyond-range")
     return None
 
@@ -53,18 +61,28 @@ def _no_number(want: Array, values: str) -> Array:
     return ~np.isfinite(wide(want)) if values in STRANGE else np.isnan(wide(want))
 
 
-def _agrees_within_range(plea: Plea) -> bool:
-    """Return whether both sides agree on the same call with its floats brought to a size that computers count in."""
+def _within_range(args: Call) -> Call:
+    """Return the same call with its floats brought to a size that computers count in."""
     low, high = INSIDE
     gentle = []
-    for arg in plea.args:
+    for arg in args:
         top = float(arg.abs().amax()) if arg.is_floating_point() and arg.numel() else 0.0
         factor = high / top if top > high else low / top if 0 < top < low else 1.0
         gentle.append((arg.double() * factor).to(arg.dtype) if factor != 1.0 else arg)
+    return tuple(gentle)
+
+
+def _without_strange(args: Call) -> Call:
+    """Return the same call with numbers where it has none: large ones for infinities."""
+    return tuple(a.nan_to_num(1.0, LARGE, -LARGE) if a.is_floating_point() else a for a in args)
+
+
+def _agrees(plea: Plea, args: Call) -> bool:
+    """Return whether both sides agree on another call."""
     from torchferry.verify.judge.trial import judge  # which asks this excuse in turn, and not for such values
 
-    plan = replace(plea.plan, values="example", given=tuple(gentle))
-    return judge(plea.bench, plan, tuple(gentle)).trial.outcome in SHOWING
+    plan = replace(plea.plan, values="example", given=args)
+    return judge(plea.bench, plan, args).trial.outcome in SHOWING
 
 
 def _not_this_models_business(plea: Plea) -> bool:
@@ -106,14 +124,34 @@ class _Norm(nn.Module):
         return torch.cat([one / size, two.clamp(max=self.top)], -1)
 
 
+class _Picked(nn.Module):
+    """A row of its input, read, or by a product; or with a number for what is not finite."""
+
+    def __init__(self, product: bool = False, row: int = 2, minds: bool = False) -> None:
+        super().__init__()
+        self.product, self.row, self.minds = product, row, minds
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.nan_to_num(x, 0.0, 0.0, 0.0) if self.minds else x
+        return torch.eye(3)[self.row] @ x if self.product else x[self.row]
+
+
 def right() -> Sequence[Example]:
-    """Return squares that overflow in the file alone."""
-    return [Example(_Norm(), _Norm(plain=True), (torch.rand(3, 4),), "huge")]
+    """Return squares that overflow in the file alone, and rows that a product of zeros and ones picks."""
+    rows = torch.rand(3, 4)
+    rows[1] = torch.inf
+    return [Example(_Norm(), _Norm(plain=True), (torch.rand(3, 4),), "huge"), Example(_Picked(), _Picked(True), (rows,), "inf")]
 
 
 def wrong() -> Sequence[Example]:
-    """Return the same, with another limit on what comes out."""
-    return [Example(_Norm(), _Norm(plain=True, top=2e4), (torch.rand(3, 4),), "huge")]
+    """Return the same, with another limit on what comes out, another row, or a model that has a number for infinity."""
+    rows = torch.rand(3, 4)
+    rows[1] = torch.inf
+    return [
+        Example(_Norm(), _Norm(plain=True, top=2e4), (torch.rand(3, 4),), "huge"),
+        Example(_Picked(), _Picked(True, 1), (rows,), "inf"),
+        Example(_Picked(minds=True), _Picked(True), (rows,), "inf"),
+    ]
 
 
 EXCUSE = Excuse("range: no model is fed such numbers, or this one does not cope with them", prove, right, wrong)
