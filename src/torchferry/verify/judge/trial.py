@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +52,7 @@ class Bench:
     usual: tuple[float, ...] = ()  # the spread of each output at the example
     links: Links = field(default_factory=dict)  # sizes that a file from elsewhere names apart and that belong together
     followed: list[str] = field(default_factory=list)  # trials in which the file was followed step by step, as they come
+    masks: dict[Any, tuple[frozenset[int], int]] = field(default_factory=dict)  # what inputs are known to hide, as readings
     home: Judged | None = None  # a plain trial in which the file is right, where the example is not one
 
     @property

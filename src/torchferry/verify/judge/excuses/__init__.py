@@ -8,9 +8,9 @@ from torchferry.verify.judge.excuses.excuse import Excuse
 
 EXCUSES: tuple[Excuse, ...] = (
     cut_off.EXCUSE,
-    padding.EXCUSE,
     float64_truth.EXCUSE,
     rounding.EXCUSE,
+    padding.EXCUSE,
     step_by_step.EXCUSE,
     undetermined.EXCUSE,
     beyond_range.EXCUSE,
