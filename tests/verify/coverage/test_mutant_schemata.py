@@ -153,7 +153,7 @@ def test_a_mutant_that_no_trial_tells_apart_is_left(tmp_path: Path) -> None:
             assert upper not in flock.left(bench, [small, large])
 
 
-@pytest.mark.parametrize(("work", "number"), [(1, 96), (40_000, 2), (10_000_000, 0)])
+@pytest.mark.parametrize(("work", "number"), [(1, 96), (10_000, 2), (10_000_000, 0)])
 def test_a_costly_file_has_fewer_mutants(work: int, number: int) -> None:
     graph = onnx.parser.parse_graph("g (float[1] x, float[1] w) => (float[1] y) { y = MatMul(x, w) }")
     values = {"x": np.zeros((1, work), "float32"), "y": np.zeros((100_000, 1), "float32") if work > 1 else np.zeros(1, "float32")}

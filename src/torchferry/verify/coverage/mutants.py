@@ -25,7 +25,7 @@ from torchferry.verify.judge.trial import Bench, Judged, differences
 from torchferry.worker import Worker
 
 MOST = 96  # mutants that are tried
-WORK = 2e10  # multiplications that all of them may cost together
+WORK = 5e9  # multiplications that all of them may cost together
 NODE = 1e5  # what it costs to run a node at all, in multiplications
 MOST_TRIALS, FEWEST_TRIALS = 64, 4  # that a mutant is held against before it counts as not noticed
 PATIENCE = 10.0  # seconds for one run: a mutant may never end

@@ -13,7 +13,7 @@ from torchferry import eager
 from torchferry.records import Bound
 from torchferry.verify.run.eager_trace import Note, Tape, record
 
-CALL = 20_000  # multiply-adds in the time that it takes to call an operator
+CALL = 100_000  # multiply-adds in the time that it takes to call an operator
 PLAIN = 4  # multiply-adds for one number of an operator that multiplies no matrices
 PRODUCTS = ("mm", "conv", "linear", "attention", "lstm", "gru", "rnn", "addmv", "aten.mv", "aten.dot", "cdist", "transformer")
 GLANCE = 2e9  # multiply-adds that a look at a larger size may cost
