@@ -25,7 +25,7 @@ MORE = 24  # and so many where most of what differs is explained by then: behind
 TIMES = 8.0  # the file may be this much further off than the furthest of a few runs
 ON_AVERAGE = 4.0  # and over all numbers of an output
 LARGE_NUDGE = 8.0  # units in the last place: about what a few sums in another order amount to
-# of the spread: nothing further off is waved through, and what a nudge moves further is no evidence either way
+# of the spread: what is further off than this has to be followed step by step, however far a nudge moves it
 NARROW = {"float64": 1e-6, "float32": 2e-3, "float16": 5e-2, "bfloat16": 2e-1}
 NARROW_LARGE = 1e-2  # for a model that is too large to be followed step by step
 
@@ -86,7 +86,7 @@ class _Seen:
         usual = (self._square / max(1, self._runs)) ** 0.5
         if _mean_square(apart) ** 0.5 > ON_AVERAGE * usual + float(np.mean(self._slack)) / 2:
             return np.zeros(self._want.shape, bool)  # one number may be far off by bad luck, and not all of them
-        return self._open & (apart <= self._slack + np.minimum(TIMES * moved, most)) & (moved <= most)
+        return self._open & (apart <= self._slack + np.minimum(TIMES * moved, most))
 
 
 def _mean_square(apart: Array) -> float:

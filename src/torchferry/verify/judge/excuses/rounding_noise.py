@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from torchferry import eager
 from torchferry.dispatch import Watching
@@ -43,7 +44,7 @@ def nudged(
     moved = args if settled or inside else tuple(shaken(nudge(a, generator, size), generator) for a in args)
     for noisy in (Noisy(generator), nullcontext()):
         try:
-            with noisy:
+            with noisy, sdpa_kernel(SDPBackend.MATH):  # what is rounded inside of attention is seen in its plain steps only
                 made = eager.call(twin, moved)
             return arrays(made)
         except Exception:  # an input at the edge of what the model takes; torch.cond and its like do not bear being watched
