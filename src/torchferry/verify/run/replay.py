@@ -218,7 +218,8 @@ class _Group:
         """Return the value that is near enough with its axes in another order."""
         if value.ndim < 2 or value.size > MOST_TURNED:
             return None
-        near = np.abs(self._flat.sum(axis=1) - wide(value).sum()) <= self._allowed.sum(axis=1)  # whatever the order
+        with np.errstate(invalid="ignore", over="ignore"):
+            near = np.abs(self._flat.sum(axis=1) - wide(value).sum()) <= self._allowed.sum(axis=1)  # whatever the order
         for theirs, allowed in ((self._values[n], self._allowed[n]) for n in np.flatnonzero(near)):
             if theirs.ndim != value.ndim or sorted(theirs.shape) != sorted(value.shape) or theirs.ndim > MOST_AXES:
                 continue
