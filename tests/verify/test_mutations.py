@@ -176,4 +176,4 @@ def test_nearly_all_of_many_wounds_are_caught(tmp_path: Path, capsys: pytest.Cap
     with capsys.disabled():
         print(f"{total - lost} of {total} harmful wounds caught ({1 - lost / total:.1%})")
     assert total > 100
-    assert 1 - lost / total >= 0.95
+    assert 1 - lost / total >= 0.99

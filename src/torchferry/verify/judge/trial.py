@@ -25,6 +25,7 @@ from torchferry.verify.trials.plans import COUNTING, Plan
 # where several excuses share a trial, the one that says least for the file gives it its name
 WEAKEST_FIRST = ("eager-cut-off", "beyond-range", "undetermined", "padding-only", "tie-order", "ill-conditioned")
 # these proofs hold the file against something, rounding or the arithmetic; the others say that a number does not count
+NO_MEMORY = "Failed to allocate memory"  # as onnxruntime has it
 COMPARING = ("ill-conditioned", "eager-cut-off")
 
 
@@ -76,6 +77,8 @@ def _judged(bench: Bench, plan: Plan, args: Call, excuses: Sequence[Excuse]) -> 
         note = f"{want.type_name}: {_line(want.text)}"
         return Judged(plan, replace(trial, outcome="eager-refused", note=note), args, fault=want)
     got = bench.sides.run_at(plan.level, args)
+    if isinstance(got, Fault) and NO_MEMORY in got.text:
+        return Judged(plan, replace(trial, outcome="too-large", note=_line(ort.said(got.text))), args, want, fault=got)
     if isinstance(got, Fault):
         refusal = Difference("", "refused", f"{got.type_name}: {_line(ort.said(got.text))}", ratio=np.inf)
         trial = replace(trial, outcome="file-refused", differences=(refusal,), worst=np.inf)
