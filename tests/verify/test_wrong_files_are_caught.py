@@ -209,3 +209,27 @@ def test_a_file_that_counts_positions_by_itself_is_caught(tmp_path: Path) -> Non
     wrong = {t.values for t in result.trials if t.outcome == "differ"}
     assert {"later-positions", "ragged-positions", "rows 16"} <= wrong
     assert not wrong & {"example", "random", "negative", "zeros"}  # at plain positions the file is right
+
+
+class Rules(nn.Module):
+    """Numbers that are compared as they come in, beside a layer whose results are rounded."""
+
+    def __init__(self, wrong: str = ""):
+        super().__init__()
+        self.layer, self.wrong = nn.Linear(4, 3), wrong
+
+    def forward(self, age, x):
+        grown = age > 18 if self.wrong == "threshold" else age >= 18
+        group = torch.bucketize(age, torch.tensor([18.0, 35.0, 65.0]), right=self.wrong == "buckets")
+        rounded = torch.floor(age + 0.5) if self.wrong == "rounding" else torch.round(age)
+        fee = torch.where(age > 65 if self.wrong == "fee" else age >= 65, age * 3.003, age * 3)
+        return self.layer(x).softmax(-1), grown, group, rounded, fee
+
+
+@pytest.mark.parametrize("wrong", ["threshold", "buckets", "rounding", "fee"])
+def test_what_comes_in_is_not_rounded_so_that_which_side_of_a_number_it_is_on_counts(wrong: str, tmp_path: Path) -> None:
+    right, twin = Rules(), Rules(wrong)
+    twin.load_state_dict(right.state_dict())
+    example = (torch.tensor([20.0, 41.0, 70.0]), torch.randn(3, 4))
+    assert "NUM001" in errors(verdict(right, example, stock(twin, example, tmp_path / "twin.onnx")))
+    assert not errors(verdict(right, example, stock(right, example, tmp_path / "right.onnx")))

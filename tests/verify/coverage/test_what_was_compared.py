@@ -208,3 +208,25 @@ def test_reports_and_certificates_tell_what_a_verdict_stands_on(tmp_path: Path) 
         assert told.strip() in " ".join(result.render(way).split()), way
     assert from_json(to_json(result)).shown.startswith(told)
     assert read(tmp_path / "m.onnx").data["coverage"]["equal"] == 2
+
+
+def test_a_weight_that_is_normalised_and_looks_as_if_it_were_not_is_left_as_it_is(tmp_path: Path) -> None:
+    model = nn.utils.parametrizations.weight_norm(nn.Conv1d(3, 4, 3)).eval()  # at first the norm is the weight's own
+    assert verified(model, model, (torch.randn(2, 3, 9),), tmp_path / "m").ok
+
+
+def test_zeros_that_may_be_anybodys_are_left_as_they_are(tmp_path: Path) -> None:
+    class Folded(nn.Module):
+        def __init__(self, folded: bool = False):
+            super().__init__()
+            self.n, self.l, self.folded = nn.LayerNorm(8), nn.Linear(8, 3), folded
+
+        def forward(self, x):
+            if not self.folded:
+                return self.l(self.n(x))
+            plain = F.layer_norm(x, (8,))
+            return F.linear(plain, self.l.weight * self.n.weight, self.l.bias + self.l.weight @ self.n.bias)
+
+    model, twin = Folded().eval(), Folded(folded=True).eval()
+    twin.load_state_dict(model.state_dict())
+    assert verified(model, twin, ROWS, tmp_path / "m").ok

@@ -77,8 +77,16 @@ def _round(values: Array) -> bool:
 
 
 def _ambiguous(work: Weights) -> set[str]:
-    """Return weights of which all numbers are equal, and that the file does not know by their names: any may be any."""
-    found = {n for n, t in work.tensors.items() if n not in work.names.values() and uniform(t)}
+    """Return weights that the file has by their numbers and not by their names, where other tensors may have these numbers too.
+
+    Those of which all numbers are equal; and those beside which the same module has another that nothing in the file is known
+    to be: a weight whose norm is still what it began with is the same before and after it is normalised.
+    """
+    unnamed = frozenset[str]().union(*(f.recipe.origin for f in (*work.found, *work.few) if f.stored.name not in work.names))
+    by_name = set(work.names.values()) - unnamed
+    found = {n for n, t in work.tensors.items() if n not in by_name and uniform(t)}
+    lacking = {name.rpartition(".")[0] for name in work.unfound}
+    found |= {n for n in unnamed if "." in n and n.rpartition(".")[0] in lacking}
     for one in (*work.found, *work.few):
         for piece in one.recipe.pieces if isinstance(one.recipe, Rows) else ():
             if uniform(as_rows(work.tensors[piece.name], piece.axis)[piece.start : piece.stop]):

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import linecache
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
+from torchferry.records import Location
 from torchferry.verify.run.decisions import LOOKING
 from torchferry.verify.run.eager_trace import EXACT, SORTING, Note
 from torchferry.verify.trials.landmarks import handles_nan
 
 _VIEWS = ("view", "detach", "clone", "alias", "_to_copy", "squeeze", "unsqueeze", "select", "slice", "permute", "t")
-_STEPS = (
-    "round", "quant", "floor", "ceil", "trunc", "bucketize", "searchsorted", "argmax", "argmin", "topk", "sort",
-    "sign", "int8",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +24,6 @@ class Traits:
     learned: bool  # it has weights; without any it is a plain function
     ops: frozenset[str]  # the names of all operators that eager ran
     exact: bool  # every op is exactly rounded: there is one right answer
-    settled: bool  # ops that turn a rounding error into a whole step are there, and nothing is rounded before them
     sorting: Note | None  # the first op that picks among equals
     sorts_last: bool  # and that op's answer is the model's
     attends: bool  # it has an attention kernel, which makes something of infinities in its own way
@@ -37,22 +35,24 @@ class Traits:
 
 def traits(module: torch.nn.Module, notes: Sequence[Note], random: tuple[bool, ...]) -> Traits:
     """Return what kind of model this is, from its parameters and from what eager was seen to do."""
-    steps = [place for place, n in enumerate(notes) if picks(n) or any(word in n.op for word in _STEPS)]
-    inexact = next((place for place, n in enumerate(notes) if n.location.op not in EXACT), len(notes))
     used = {d for n in notes for d in n.dtypes}
     return Traits(
         learned=any(p.numel() > 0 for p in module.parameters()),
         ops=frozenset(n.location.op or "" for n in notes),
-        exact=inexact == len(notes),
-        settled=bool(steps) and steps[-1] < inexact < len(notes),
+        exact=all(n.location.op in EXACT for n in notes),
         sorting=next((n for n in notes if picks(n)), None),
         sorts_last=_sorts_last(notes),
         attends=any("attention" in n.op for n in notes),
-        looks_for_nan=any(n.location.op in LOOKING for n in notes) or handles_nan(module),
+        looks_for_nan=any(n.location.op in LOOKING and _says_so(n.location) for n in notes) or handles_nan(module),
         maximises=any(takes_maximum(n) for n in notes),
         coarsest=next((d for d in ("float16", "bfloat16") if d in used), "float32"),
         random=random,
     )
+
+
+def _says_so(place: Location) -> bool:
+    """Return whether the line itself speaks of NaN or infinity: torch.quantile looks for NaN, and its caller may not."""
+    return not place.file or not place.line or bool(re.search(r"nan|inf|finite", linecache.getline(place.file, place.line)))
 
 
 def picks(note: Note) -> bool:

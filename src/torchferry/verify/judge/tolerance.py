@@ -52,7 +52,7 @@ def loosest(allowed: Sequence[Tolerance]) -> Tolerance:
 def _moved(module: torch.nn.Module, args: tuple[torch.Tensor, ...], want: Sequence[Array]) -> list[float]:
     """Return how far rounding moves each output of one call, in units of its spread."""
     large = eager.weight_bytes(module) > eager.WHOLE_COPY_BYTES  # a float64 copy of every weight would fill the memory
-    runs = [nudged(module, args, seed, inside=True) for seed in range(1 if large else RUNS)]
+    runs = [nudged(module, args, seed) for seed in range(1 if large else RUNS)]
     truth = None if large else in_float64(module, args)
     others = [r for r in (*runs, truth) if r is not None and len(r) == len(want)]
     return [max((_apart(w, r[n]) for r in others), default=0.0) for n, w in enumerate(want)]

@@ -35,7 +35,7 @@ def prove(plea: Plea) -> Proof | None:
     traits = plea.bench.traits
     if traits.exact:  # every operator is exactly rounded: there is one right answer
         return None
-    once = partial(nudged, plea.bench.sides.bound.module, plea.args, settled=traits.settled)
+    once = partial(nudged, plea.bench.sides.bound.module, plea.args)
     seen = [_Seen(plea, n) for n in range(len(plea.want))]
     for seed in range(MORE):
         runs = [once(seed), once(seed, LARGE_NUDGE)] if any(s.whole for s in seen) else [once(seed)]

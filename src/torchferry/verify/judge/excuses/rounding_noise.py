@@ -12,40 +12,26 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torchferry import eager
 from torchferry.dispatch import Watching
 from torchferry.verify.arrays import Array, arrays
-from torchferry.verify.run.eager_trace import PRODUCTS, op_name, terms
+from torchferry.verify.run.eager_trace import EXACT, PRODUCTS, op_name, terms
 
 # Kernels approximate these to a unit in the last place of their range, or of their argument, not of each result.
 BOUNDED = ("sigmoid", "tanh", "erf")
+OF_ARGUMENT = ("norm", "sin", "cos", "tan", "exp", "pow", "cdist", "lstm", "gru", "rnn", "fft")
 PLAIN_SUMS = ("sum", "mean", "cumsum")
 RECURRENT = ("lstm", "gru", "rnn")  # made of gates
 GATED = ("silu", "gelu", "mish")
 
 
-def nudged(
-    module: torch.nn.Module, args: tuple[Any, ...], seed: int, size: float = 1.0, *, settled: bool = False, inside: bool = False
-) -> list[Array]:
-    """Return the outputs with inputs, weights, buffers and roundings nudged; of a large model's weights only the vectors.
+def nudged(module: torch.nn.Module, args: tuple[Any, ...], seed: int, size: float = 1.0) -> list[Array]:
+    """Return the outputs with the roundings of all operators moved, by some units in the last place.
 
-    Inputs and buffers of a `settled` model are left alone: their digits are the same on both sides, and decide its steps.
-    With `inside` only what is computed is moved; else also what goes in, for what single operators do not show.
+    What goes in, weights and buffers are left as they are: their digits are the same on both sides, and decide comparisons.
     """
     generator = torch.Generator().manual_seed(seed)
-    twin = eager.fresh(module)
-    whole = eager.weight_bytes(module) <= eager.WHOLE_COPY_BYTES
-    with torch.no_grad():
-        for part in twin.modules() if twin is not module else ():
-            for name, weight in part.named_parameters(recurse=False):
-                if whole:  # in place: recurrent modules hold their weights twice
-                    weight.copy_(nudge(weight, generator, size))
-                elif weight.dim() < 2:  # shared with the user's model
-                    part._parameters[name] = torch.nn.Parameter(nudge(weight, generator, size), requires_grad=False)
-            for name, buffer in () if settled else part.named_buffers(recurse=False):
-                part._buffers[name] = nudge(buffer, generator, size)
-    moved = args if settled or inside else tuple(shaken(nudge(a, generator, size), generator) for a in args)
-    for noisy in (Noisy(generator), nullcontext()):
+    for noisy in (Noisy(generator, size), nullcontext()):
         try:
             with noisy, sdpa_kernel(SDPBackend.MATH):  # what is rounded inside of attention is seen in its plain steps only
-                made = eager.call(twin, moved)
+                made = eager.call(eager.fresh(module), args)
             return arrays(made)
         except Exception:  # an input at the edge of what the model takes; torch.cond and its like do not bear being watched
             continue
@@ -56,17 +42,19 @@ class Noisy(Watching):
     """While it is on, a sum of n numbers comes out up to the square root of n units in the last place off.
 
     Where little is left of large terms, it is off by a unit of all of them together. A bounded function comes out one unit
-    of its range off.
+    of its range off; one whose argument is large, or is taken from its mean first, is off as by one unit of the argument.
     """
 
-    def __init__(self, generator: torch.Generator) -> None:
+    def __init__(self, generator: torch.Generator, size: float = 1.0) -> None:
         super().__init__()
-        self._generator = generator
+        self._generator, self._size = generator, size
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         given = [a for a in args if isinstance(a, torch.Tensor) and not a.is_nested]
         scale = _scale(op_name(func).rstrip("_"), given)
         whole = _of_sizes(func, args, kwargs)
+        if _errs_in_its_argument(op_name(func)) and not func._schema.is_mutable:
+            args = tuple(nudge(a, self._generator, self._size) if _float(a) else a for a in args)
         out = func(*args, **kwargs)
         if whole is not None:
             return out + _signs(out, self._generator) * torch.finfo(out.dtype).eps * torch.maximum(
@@ -83,6 +71,10 @@ class Noisy(Watching):
         if scale is not None:
             return out + _signs(out, self._generator) * scale * torch.finfo(out.dtype).eps
         return _moved(out, _signs(out, self._generator), math.sqrt(many)) if many > 1 else out
+
+
+def _errs_in_its_argument(name: str) -> bool:
+    return name.rstrip("_") not in EXACT and any(word in name for word in OF_ARGUMENT)
 
 
 def _of_sizes(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor | None:
@@ -110,11 +102,6 @@ def nudge(tensor: torch.Tensor, generator: torch.Generator, size: float) -> torc
     return _moved(tensor, torch.randint(-1, 2, tensor.shape, generator=generator), size)
 
 
-def shaken(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return what a model is given, or returns, moved like a sum along its longest axis: single ops do not show it all."""
-    return _moved(tensor, _signs(tensor, generator), math.sqrt(max(tensor.shape, default=1)))
-
-
 def _signs(like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return 2 * torch.randint(0, 2, like.shape, generator=generator) - 1
 
@@ -122,4 +109,6 @@ def _signs(like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 def _moved(tensor: torch.Tensor, signs: torch.Tensor, size: float) -> torch.Tensor:
     if not tensor.is_floating_point():
         return tensor
-    return tensor * (1 + signs.to(tensor.dtype) * size * torch.finfo(tensor.dtype).eps)
+    least = torch.finfo(tensor.dtype).smallest_normal * torch.finfo(tensor.dtype).eps  # denormal numbers have fewer digits
+    steps = (tensor.abs() * (size * torch.finfo(tensor.dtype).eps)).clamp(min=least)
+    return torch.where(tensor == 0, tensor, tensor + signs.to(tensor.dtype) * steps)
