@@ -5,23 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch._ops import HigherOrderOperator
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map
+
+from torchferry.foreign.torch_dispatch import EagerDispatchMode
+from torchferry.foreign.torch_operators import HigherOrderOperator
+from torchferry.foreign.torch_trees import tree_map
 
 
-class Watching(TorchDispatchMode):
+class Watching(EagerDispatchMode):
     """A mode whose `watch` is called instead of each operator.
 
     torch.cond, scan, while_loop, map and FlexAttention are operators that take functions. They run as they are, and the mode
     is on again while they call what they were given.
     """
-
-    supports_higher_order_operators = True
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # nothing is compiled here, and torch would import its whole compiler to say so
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if isinstance(func, HigherOrderOperator):

@@ -15,6 +15,9 @@ import numpy as np
 import torch
 
 from torchferry.deadline import TookTooLong, time_limit
+from torchferry.foreign.torch_dispatch import transform_level, unwind_transforms
+from torchferry.foreign.torch_operators import variable_functions
+from torchferry.foreign.torch_tensors import times_written
 from torchferry.plain_scan import plain_scan
 from torchferry.refusals import RECURRENT, same_width, within_range
 
@@ -101,8 +104,8 @@ def on_made_input(module: torch.nn.Module) -> Iterator[None]:
 @contextmanager
 def _strictly() -> Iterator[None]:
     """Let torch refuse the calls that it should, and does not."""
-    recurrent = {name: same_width(getattr(torch._VF, name)) for name in RECURRENT}
-    with standing_in(torch, ctc_loss=within_range(torch.ctc_loss)), standing_in(torch._VF, **recurrent):
+    recurrent = {name: same_width(getattr(variable_functions, name)) for name in RECURRENT}
+    with standing_in(torch, ctc_loss=within_range(torch.ctc_loss)), standing_in(variable_functions, **recurrent):
         yield
 
 
@@ -193,14 +196,12 @@ def balanced() -> Iterator[None]:
     An error inside vmap leaves a level on that stack, and one inside a captured autocast block leaves autocast on.
     """
     with one_at_a_time:
-        inside = torch._C._functorch
-        before = inside.maybe_current_level()
+        before = transform_level()
         casts = [(kind, torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)) for kind in ("cpu", "cuda")]
         try:
             yield
         finally:
-            while (level := inside.maybe_current_level()) is not None and level > (before or 0):
-                inside.pop_dynamic_layer_stack()
+            unwind_transforms(before)
             for kind, on, dtype in casts:
                 torch.set_autocast_enabled(kind, on)
                 torch.set_autocast_dtype(kind, dtype)
@@ -214,7 +215,7 @@ def untouched(model: Any) -> Iterator[None]:
     # level deep, as are lists, so that what forward appends or caches goes away again
     attributes = [(m, {k: copy.copy(v) if isinstance(v, dict | list) else v for k, v in vars(m).items()}) for m in modules]
     parameters = [(p, p.requires_grad) for m in modules for p in m.parameters(recurse=False)]
-    buffers = [(b, b._version, b.detach().clone()) for m in modules for b in m.buffers(recurse=False) if _can_be_written(b)]
+    buffers = [(b, times_written(b), b.detach().clone()) for m in modules for b in m.buffers(recurse=False) if _can_be_written(b)]
     try:
         with untouched_rng():
             yield
@@ -226,7 +227,7 @@ def untouched(model: Any) -> Iterator[None]:
             if parameter.requires_grad != flag:
                 parameter.requires_grad_(flag)
         for buffer, version, value in buffers:
-            if buffer._version != version:
+            if times_written(buffer) != version:
                 with torch.no_grad():
                     buffer.copy_(value)
 

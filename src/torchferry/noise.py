@@ -20,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 from torchferry import eager
 from torchferry.errors import UsageError
+from torchferry.foreign.torch_dispatch import without_torch_function
 
 Kind = Literal["normal", "uniform"]
 
@@ -81,7 +82,7 @@ class Draws(TorchFunctionMode):
         drawn = DRAWN.get(func)
         if drawn is None:
             return func(*args, **(kwargs or {}))
-        with torch._C.DisableTorchFunction():
+        with without_torch_function():
             return drawn(self, *args, **(kwargs or {}))
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:

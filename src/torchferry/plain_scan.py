@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,10 +10,10 @@ from contextvars import ContextVar
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
-_HOME: Any = importlib.import_module("torch._higher_order_ops.scan")  # the package has a function of the same name
-_compiled = _HOME._maybe_compile_and_run_fn
+from torchferry.foreign.torch_control_flow import compiled_scan, run_scans_by
+from torchferry.foreign.torch_trees import tree_map, tree_unflatten
+
 _here = ContextVar("plain_scan", default=False)  # another thread may be capturing a scan meanwhile
 _lock = threading.Lock()
 _users: list[object] = []
@@ -26,23 +25,23 @@ def plain_scan() -> Iterator[None]:
     token = _here.set(True)
     with _lock:
         _users.append(token)
-        _HOME._maybe_compile_and_run_fn = _run
+        run_scans_by(_run)
     try:
         yield
     finally:
         with _lock:
             _users.remove(token)
-            _HOME._maybe_compile_and_run_fn = _run if _users else _compiled
+            run_scans_by(_run if _users else compiled_scan)
         _here.reset(token)
 
 
 def _run(run: Any, combine: functools.partial[Any], init: list[torch.Tensor], xs: list[torch.Tensor]) -> Any:
     """Return what is carried out of the last round, and what the rounds made, stacked; each in the user's own structure."""
     if not _here.get() or torch.compiler.is_dynamo_compiling():
-        return _compiled(run, combine, init, xs)
+        return compiled_scan(run, combine, init, xs)
     given = combine.keywords
-    carry, made = pytree.tree_unflatten(init, given["spec_init"]), []
+    carry, made = tree_unflatten(init, given["spec_init"]), []
     for step in range(xs[0].shape[0]):
-        carry, one = given["combine_fn"](carry, pytree.tree_unflatten([x[step] for x in xs], given["spec_xs"]))
+        carry, one = given["combine_fn"](carry, tree_unflatten([x[step] for x in xs], given["spec_xs"]))
         made.append(one)
-    return carry, pytree.tree_map(lambda *each: torch.stack(each), *made)
+    return carry, tree_map(lambda *each: torch.stack(each), *made)

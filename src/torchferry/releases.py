@@ -10,8 +10,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from torchferry import ort, release_kernels
+from torchferry import release_kernels
 from torchferry.errors import UsageError
+from torchferry.foreign import onnxruntime as ort
 from torchferry.release_kernels import Kernel
 
 

@@ -7,32 +7,23 @@ tensor in plain order stands for it.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.fx.experimental import _config as shape_config
-from torch.fx.experimental.symbolic_shapes import SymIntEqByExpr, has_free_unbacked_symbols
 
 from torchferry.eager import one_at_a_time
+from torchferry.foreign.torch_control_flow import branches_merged_by
+from torchferry.foreign.torch_shapes import assume, is_unbacked, same_expression, zero_and_one_as_others
+from torchferry.foreign.torch_tracing import FakeTensor
 
 
 @contextmanager
 def free_sizes() -> Iterator[None]:
     """Let torch trace with free sizes for the block."""
-    import torch._higher_order_ops.cond  # noqa: F401
-
-    home: Any = sys.modules["torch._higher_order_ops.cond"]  # the package has a function of the same name
-    with one_at_a_time, shape_config.patch(backed_size_oblivious=True):
-        original = home._merge_output
-        home._merge_output = lambda a, b, mode: _merged(original, a, b, mode)
-        try:
-            yield
-        finally:
-            home._merge_output = original
+    with one_at_a_time, zero_and_one_as_others(), branches_merged_by(_merged):
+        yield
 
 
 def _merged(original: Any, a: Any, b: Any, mode: Any) -> Any:
@@ -52,9 +43,8 @@ def _merged(original: Any, a: Any, b: Any, mode: Any) -> Any:
 
 def _joined(one: Any, other: Any, mode: Any) -> Any:
     """Return a size that both sides have, or a new one that stands for either."""
-    unbacked = any(isinstance(s, torch.SymInt) and has_free_unbacked_symbols(s) for s in (one, other))
-    if not unbacked and SymIntEqByExpr(one) == SymIntEqByExpr(other):
+    if not (is_unbacked(one) or is_unbacked(other)) and same_expression(one, other):
         return one
     size = mode.shape_env.create_unbacked_symint()
-    torch._check(size >= 0)
+    assume(size >= 0)
     return size

@@ -18,6 +18,8 @@ from typing import Any
 
 import torch
 
+from torchferry.foreign.torch_trees import is_registered, taken_apart
+
 DEPTH = 12  # deeper than any sane container; an object graph with cycles ends here
 PAST, PRESENT = "past_key_values", "present"
 Parts = list[tuple[str, Any]]
@@ -153,7 +155,7 @@ def _open(value: Any, name: str) -> tuple[str, Parts, Make] | None:
         return f"{kind} of {', '.join(map(str, value))}", *_mapping(value, name)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return kind, *_dataclass(value, name)
-    if type(value) in torch.utils._pytree.SUPPORTED_NODES:
+    if is_registered(value):
         return kind, *_registered(value, name)
     if _is_plain_object(value) and _holds_tensors(value):
         return kind, *_attributes(value, name, list(vars(value)))
@@ -207,9 +209,8 @@ def _dataclass(value: Any, name: str) -> tuple[Parts, Make]:
 
 
 def _registered(value: Any, name: str) -> tuple[Parts, Make]:
-    node = torch.utils._pytree.SUPPORTED_NODES[type(value)]
-    children, context = node.flatten_fn(value)
-    return [(f"{name}.{i}", c) for i, c in enumerate(children)], lambda made: node.unflatten_fn(made, context)
+    children, make = taken_apart(value)
+    return [(f"{name}.{i}", c) for i, c in enumerate(children)], make
 
 
 def _attributes(value: Any, name: str, names: list[str]) -> tuple[Parts, Make]:
@@ -359,10 +360,10 @@ def _output_parts(value: Any, name: str) -> Parts | None:
         return [(under(f), v) for f, v in zip(fields, value, strict=True)]
     if isinstance(value, Mapping | collections.UserDict):
         return [(under(k), value[k]) for k in value]
-    if type(value) in torch.utils._pytree.SUPPORTED_NODES:
-        children, _ = torch.utils._pytree.SUPPORTED_NODES[type(value)].flatten_fn(value)
+    if is_registered(value):
+        children, _ = taken_apart(value)
         fields = [f.name for f in dataclasses.fields(value)] if dataclasses.is_dataclass(value) else []
-        names = fields if len(fields) == len(list(children)) else [str(i) for i in range(len(list(children)))]
+        names = fields if len(fields) == len(children) else [str(i) for i in range(len(children))]
         return [(under(n), c) for n, c in zip(names, children, strict=True)]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return [(under(f.name), getattr(value, f.name)) for f in dataclasses.fields(value)]

@@ -146,7 +146,7 @@ class Worker:
     def _start(self) -> None:
         ours, theirs = Pipe()
         environment = {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-        command = f"from torchferry.ort import serve; serve({theirs.fileno()}, {self.memory_limit!r})"
+        command = f"from torchferry.foreign.onnxruntime import serve; serve({theirs.fileno()}, {self.memory_limit!r})"
         self._process = subprocess.Popen(
             [sys.executable, "-c", command],
             env=environment,

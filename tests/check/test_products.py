@@ -9,9 +9,9 @@ import onnx
 import pytest
 
 import torchferry
-from torchferry import ort
 from torchferry.check import passes, products
 from torchferry.check.operator_names import operator_names
+from torchferry.foreign import onnxruntime as ort
 from torchferry.saturation.elsewhere import without_vnni
 
 HEAD = '<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]> g'

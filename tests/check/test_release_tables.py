@@ -16,8 +16,9 @@ import pytest
 from broken_files import T, model, node, value, weights
 
 import torchferry
-from torchferry import ort, release_kernels, releases
+from torchferry import release_kernels, releases
 from torchferry.check.support_of_release import lacking
+from torchferry.foreign import onnxruntime as ort
 
 SPEC = importlib.util.spec_from_file_location("wheels", Path(__file__).parent.parent.parent / "benchmarks" / "release_kernels.py")
 assert SPEC is not None

@@ -71,7 +71,7 @@ def test_what_is_asked_for_as_json_is_json(
 def test_the_doctor_tells_versions_and_what_the_runtime_takes(
     inside: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from torchferry import ort
+    from torchferry.foreign import onnxruntime as ort
 
     inside("doctor")
     said = capsys.readouterr().out
@@ -135,7 +135,7 @@ def test_what_packages_ask_of_each_other_is_checked(monkeypatch: pytest.MonkeyPa
 def test_a_broken_runtime_is_reported_and_not_raised(
     monkeypatch: pytest.MonkeyPatch, inside: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from torchferry import ort
+    from torchferry.foreign import onnxruntime as ort
 
     def broken() -> tuple[int, int]:
         raise ImportError("libonnxruntime.so: cannot open shared object file")

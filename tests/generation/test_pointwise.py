@@ -12,7 +12,7 @@ import pytest
 import torch
 import transformers
 
-from torchferry import ort
+from torchferry.foreign import onnxruntime as ort
 from torchferry.generation import CausalLM
 from torchferry.runtime import pointwise
 from torchferry.tasks import export_directory

@@ -14,9 +14,9 @@ import onnx_ir as ir
 import pytest
 import torch
 
-from torchferry import ort
 from torchferry.certificate import KEY
 from torchferry.errors import UsageError
+from torchferry.foreign import onnxruntime as ort
 from torchferry.runtime.generation import CausalLM
 from torchferry.runtime.quantise import cost, quantise
 from torchferry.saturation.asked import features

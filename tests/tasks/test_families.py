@@ -10,7 +10,7 @@ import pytest
 import torch
 import transformers
 
-from torchferry import ort
+from torchferry.foreign import onnxruntime as ort
 from torchferry.runtime.generation import CausalLM
 from torchferry.runtime.seq2seq import Seq2SeqLM
 from torchferry.tasks import export_directory, prepare

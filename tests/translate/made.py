@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from torchferry import ort
 from torchferry.capture import capture
+from torchferry.foreign import onnxruntime as ort
 from torchferry.records import Bound, Captured, Case, Job, Signature, Step, TensorSpec
 from torchferry.translate import translate
 

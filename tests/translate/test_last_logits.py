@@ -11,7 +11,7 @@ import pytest
 import torch
 from tests.translate.made import agree
 
-from torchferry import ort
+from torchferry.foreign import onnxruntime as ort
 from torchferry.records import Edit
 
 HEAD = torch.randn((8, 11), generator=torch.Generator().manual_seed(0))

@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 import torchferry
-from torchferry import ort
+from torchferry.foreign import onnxruntime as ort
 from torchferry.trees import outputs
 
 sys.path.append(str(Path(__file__).parents[1] / "zoo"))

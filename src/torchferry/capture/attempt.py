@@ -12,6 +12,7 @@ from typing import Any
 
 from torchferry import eager
 from torchferry.capture import patches, strategies
+from torchferry.foreign.torch_export import LOGGERS
 from torchferry.records import Attempt, Fault, Finding
 
 
@@ -56,7 +57,7 @@ def once(
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     # torch prints whole graphs to stderr when a capture fails; all of it is in the exception as well
-    speaking = [logging.getLogger(name) for name in ("torch._guards", "torch._dynamo", "torch.export._trace")]
+    speaking = [logging.getLogger(name) for name in LOGGERS]
     before = [logger.disabled for logger in speaking]
     with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
         try:

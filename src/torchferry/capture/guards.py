@@ -7,11 +7,14 @@ import inspect
 import itertools
 import re
 from collections.abc import Iterator
+from traceback import FrameSummary
 from typing import Any
 
 import sympy
 
 from torchferry.capture import source_map
+from torchferry.foreign.torch_export import guards_of, shape_env_of
+from torchferry.foreign.torch_shapes import recorded, sources_of
 from torchferry.guards import holds, symbols
 from torchferry.records import Bound, Dim, Finding, Frame, Guard, Location, Signature
 
@@ -21,12 +24,12 @@ _FAR = 4096  # stands for "as large as you like" when a condition is tried on a 
 
 def read(program: Any, bound: Bound) -> tuple[Guard, ...]:
     """Return the guards of a program, before decomposition takes them away."""
-    shape_env = _shape_env(program)
+    env = shape_env_of(program)
     guards: dict[str, Guard] = {}
-    for code in getattr(program, "_guards_code", None) or ():
+    for code in guards_of(program):
         text = translate(code, bound)
         if text is not None and symbols(text):
-            guards.setdefault(text, Guard(text, _origin(code, text, shape_env, bound)))
+            guards.setdefault(text, Guard(text, _origin(text, env, bound)))
     return tuple(guards.values())
 
 
@@ -114,50 +117,31 @@ class _Spelled(ast.NodeTransformer):
         return ast.Call(ast.Name("And" if isinstance(node.op, ast.And) else "Or", ast.Load()), node.values, [])
 
 
-def _shape_env(program: Any) -> Any:
-    for node in program.graph.nodes:
-        value = node.meta.get("val")
-        for size in getattr(value, "shape", ()) if hasattr(value, "shape") else (value,):
-            if hasattr(size, "node") and hasattr(size.node, "shape_env"):
-                return size.node.shape_env
-    fake_mode = next((n.meta["val"].fake_mode for n in program.graph.nodes if hasattr(n.meta.get("val"), "fake_mode")), None)
-    return getattr(fake_mode, "shape_env", None)
-
-
-def _origin(code: str, text: str, shape_env: Any, bound: Bound) -> Location | None:
+def _origin(text: str, env: Any, bound: Bound) -> Location | None:
     """Return the line that made a guard: that of torch's record with the same meaning at sizes around the example's."""
-    records = list(getattr(shape_env, "guards", ()) or ())
-    same = [g for g in records if _symbol_names(g.expr, shape_env, bound) == symbols(text)]
-    exact = [g for g in same if _same_meaning(g, text, shape_env, bound)]
-    for guard in (*exact, *same):
-        place = _place(guard.sloc)
-        if place is not None:
-            return place
-    return None
+    same = [g for g in recorded(env) if _symbol_names(g.expression, env, bound) == symbols(text)]
+    exact = [g for g in same if _same_meaning(g.expression, text, env, bound)]
+    return next((place for g in (*exact, *same) if (place := _place(g.place)) is not None), None)
 
 
-def _symbol_names(expr: Any, shape_env: Any, bound: Bound) -> frozenset[str]:
+def _symbol_names(expr: Any, env: Any, bound: Bound) -> frozenset[str]:
     return frozenset().union(
-        *(symbols(str(d)) for s in expr.free_symbols if (d := _dim_of(s, shape_env, bound)) is not None), frozenset()
+        *(symbols(str(d)) for s in expr.free_symbols if (d := _dim_of(s, env, bound)) is not None), frozenset()
     )
 
 
-def _dim_of(symbol: Any, shape_env: Any, bound: Bound) -> str | None:
-    for source in shape_env.var_to_sources.get(symbol, ()):
-        text = translate(source.name if isinstance(source.name, str) else source.name(), bound)
-        if text is not None:
-            return text
-    return None
+def _dim_of(symbol: Any, env: Any, bound: Bound) -> str | None:
+    return next((text for source in sources_of(env, symbol) if (text := translate(source, bound)) is not None), None)
 
 
-def _same_meaning(guard: Any, text: str, shape_env: Any, bound: Bound) -> bool:
-    names = {s: _dim_of(s, shape_env, bound) for s in guard.expr.free_symbols}
+def _same_meaning(expr: Any, text: str, env: Any, bound: Bound) -> bool:
+    names = {s: _dim_of(s, env, bound) for s in expr.free_symbols}
     if not names or any(n is None or not n.isidentifier() for n in names.values()):
         return False
     for size in (1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 16, 17, 31, 32, 33, 64, 100):
         sizes = {str(n): size for n in names.values()}
         try:
-            theirs: bool | None = bool(guard.expr.xreplace({s: sympy.Integer(size) for s in names}))
+            theirs: bool | None = bool(expr.xreplace({s: sympy.Integer(size) for s in names}))
         except (TypeError, AttributeError):
             return False
         except ZeroDivisionError:  # a divisor such as `n // 2` is 0 here: the condition has no value, as `holds` says
@@ -167,9 +151,6 @@ def _same_meaning(guard: Any, text: str, shape_env: Any, bound: Bound) -> bool:
     return True
 
 
-def _place(sloc: Any) -> Location | None:
-    where = sloc.framework_loc
-    frame = None
-    if where is not None and not isinstance(where, str):
-        frame = source_map.nearest([Frame(where.filename, where.lineno or 0, where.name)])
+def _place(where: FrameSummary | None) -> Location | None:
+    frame = source_map.nearest([Frame(where.filename, where.lineno or 0, where.name)]) if where is not None else None
     return Location(file=frame.file, line=frame.line) if frame else None

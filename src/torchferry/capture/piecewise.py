@@ -20,6 +20,7 @@ from torchferry.capture import guards, strategies
 from torchferry.capture.attempt import once
 from torchferry.capture.parameters import with_parameters
 from torchferry.deadline import TookTooLong
+from torchferry.foreign.torch_export import unchecked
 from torchferry.guards import holds, symbols
 from torchferry.records import Bound, Dim
 
@@ -144,8 +145,7 @@ def _is_right_elsewhere(piece: Piece, bound: Bound, names: list[str]) -> bool:
     others = [p for p in small if not piece.covers(p)]
     tried = sorted(others, key=lambda p: sum(p.values()))[:: max(1, len(others) // 8)]
     taken = list(itertools.islice((p for p in tried if _takes(bound, p)), 5))
-    run = piece.program.module(check_guards=False)
-    run._forward_pre_hooks.clear()  # torch's own check of the sizes, which no file has
+    run = unchecked(piece.program)  # a file does not check its sizes as torch does
     try:
         with torch.no_grad(), eager.untouched_rng(), eager.plainly():
             return bool(taken) and all(_same(run, eager.fresh(bound.module), bound.vary(p, "random", 0)) for p in taken)

@@ -14,6 +14,7 @@ from torchferry.capture.rewrites import sites_of
 from torchferry.capture.rewrites.explore import Capture, Explored, Failed, explore, stop
 from torchferry.capture.rewrites.sites import Site, applied, candidates
 from torchferry.capture.rewrites.source import CannotRewrite
+from torchferry.foreign.torch_modules import parameters_of
 from torchferry.records import Bound, Captured, Case, Fault, Finding, Location, Step
 from torchferry.retrace import free_sizes
 
@@ -63,10 +64,10 @@ def without_gradients(module: Any) -> Any:
     """Return the copy with parameters that ask for no gradients, their memory shared: control flow would differentiate them."""
     known: dict[int, Any] = {}
     for part in module.modules():
-        for name, parameter in list(getattr(part, "_parameters", {}).items()):
+        for name, parameter in list(parameters_of(part).items()):
             if type(parameter) is torch.nn.Parameter and parameter.requires_grad:
                 frozen = known.setdefault(id(parameter), torch.nn.Parameter(parameter.detach(), requires_grad=False))
-                part._parameters[name] = frozen
+                parameters_of(part)[name] = frozen
     return module
 
 

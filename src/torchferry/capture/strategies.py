@@ -9,6 +9,8 @@ from typing import Any
 import torch
 
 from torchferry.capture.patches import numbers
+from torchferry.foreign import torch_export
+from torchferry.foreign.torch_dynamo import reset
 from torchferry.retrace import free_sizes
 
 
@@ -37,7 +39,7 @@ def non_strict(module: Any, args: tuple[Any, ...], shapes: Any) -> Any:
 
 def strict(module: Any, args: tuple[Any, ...], shapes: Any) -> Any:
     """Return the program that reading the bytecode gives; slower, and it sees less of Python."""
-    torch._dynamo.reset()
+    reset()
     return _export(module, args, shapes, strict=True)
 
 
@@ -49,14 +51,11 @@ def decided(module: Any, args: tuple[Any, ...], shapes: Any) -> Any:
 
 def from_script(module: Any, args: tuple[Any, ...], shapes: Any) -> Any:
     """Return a TorchScript model, or part of one, as a program; only where there is script in the module."""
-    from torch._export.converter import TS2EPConverter
-
     if not any(isinstance(m, torch.jit.ScriptModule) for m in module.modules()):
         raise TypeError("the model has no TorchScript in it")
     with torch.no_grad():
         traced = torch.jit.trace(module, args, strict=False, check_trace=False)
-    program = TS2EPConverter(traced, args, {}).convert()
-    return _export(program.module(), args, shapes, strict=False)
+    return _export(torch_export.from_script(traced, args).module(), args, shapes, strict=False)
 
 
 def _export(module: Any, args: tuple[Any, ...], shapes: Any, *, strict: bool) -> Any:

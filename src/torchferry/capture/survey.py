@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from torchferry.capture import prepare, source_map
+from torchferry.foreign.torch_modules import ACTS_IN_TRAINING
+from torchferry.foreign.torch_operators import schema_name
 from torchferry.records import Bound, Finding, Location
-
-_ACTS_IN_TRAINING = (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._NormBase, torch.nn.RReLU)
 
 
 def of_module(bound: Bound) -> Iterator[Finding]:
@@ -33,12 +33,11 @@ def of_program(program: Any, bound: Bound) -> Iterator[Finding]:
 def _is_training(part: torch.nn.Module) -> bool:
     """Whether a part is in training mode and acts otherwise in it: by what it is, or by a dropout of its own."""
     drops = isinstance(part, torch.nn.RNNBase | torch.nn.MultiheadAttention) and part.dropout > 0
-    return part.training and (drops or isinstance(part, _ACTS_IN_TRAINING))
+    return part.training and (drops or isinstance(part, ACTS_IN_TRAINING))
 
 
 def _is_dropout(node: Any) -> bool:
-    name = getattr(getattr(node.target, "_schema", None), "name", "")
-    if name not in (
+    if schema_name(node.target) not in (
         "aten::dropout",
         "aten::feature_dropout",
         "aten::alpha_dropout",

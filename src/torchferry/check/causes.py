@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import onnx
 
-from torchferry import ort
 from torchferry.check import graph
 from torchferry.check.trace import Failure, Feed, Tracer, ancestors, shape_of
+from torchferry.foreign import onnxruntime as ort
 from torchferry.records import Fault, Finding, Location
 
 LOOKUPS = frozenset({"Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "Scatter", "OneHot"})

@@ -9,11 +9,12 @@ from typing import Any
 
 import onnx
 
-from torchferry import ort, releases
+from torchferry import releases
 from torchferry.check import conflicts, external, graph, mismatch, stamp, structure, support
 from torchferry.check.passes import decompose
 from torchferry.check.probe import Prober, may_be_asked
 from torchferry.check.type_inference import Types, infer
+from torchferry.foreign import onnxruntime as ort
 from torchferry.records import Fault, Finding, Location
 from torchferry.releases import Target
 from torchferry.worker import Worker

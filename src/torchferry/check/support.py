@@ -7,12 +7,12 @@ from typing import Any, Protocol
 
 import onnx
 
-from torchferry import ort
 from torchferry.check import dtypes, graph, schemas, stamp
 from torchferry.check.kernel_table import implements, versions_of
 from torchferry.check.passes import decompose
 from torchferry.check.probe import may_be_asked
 from torchferry.check.type_inference import BY_ATTRIBUTE, Types
+from torchferry.foreign import onnxruntime as ort
 from torchferry.records import Finding, Location
 from torchferry.releases import Target
 

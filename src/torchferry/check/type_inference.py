@@ -135,7 +135,7 @@ def _told_by_onnx(node: onnx.NodeProto, schema: Any, found: Types) -> dict[str, 
 def _foreign(op_type: str, domain: str) -> Any | None:
     if not domain:
         return None
-    from torchferry import ort
+    from torchferry.foreign import onnxruntime as ort
 
     return ort.schema(domain, op_type)
 

@@ -116,7 +116,7 @@ def _limits(found: Mapping[str, str | None]) -> Limits:
     if not any(found.get(r) for r in RUNTIMES) or not found.get("onnx"):
         return Limits()
     try:
-        from torchferry import ort
+        from torchferry.foreign import onnxruntime as ort
 
         ir, opset = ort.limits()
     except Exception as error:  # a broken installation fails in any way it likes; that is what we are here to report

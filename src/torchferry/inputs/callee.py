@@ -14,6 +14,7 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from torchferry.errors import UsageError
+from torchferry.foreign.torch_modules import FORWARDS, behind_compiled, parameters_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def find(model: Any) -> Callee:
 def _materialised(module: torch.nn.Module | None) -> None:
     """Refuse a model with weights that do not exist yet: each copy would make its own, and none would be the user's."""
     parts = module.named_modules() if isinstance(module, torch.nn.Module) else ()
-    lazy = [(path, part) for path, part in parts if any(is_lazy(p) for p in getattr(part, "_parameters", {}).values())]
+    lazy = [(path, part) for path, part in parts if any(is_lazy(p) for p in parameters_of(part).values())]
     if lazy:
         path, part = lazy[0]
         raise UsageError(
@@ -79,11 +80,7 @@ def _inside(model: Any) -> Any:
         return model.func
     if isinstance(model, torch.nn.DataParallel | torch.nn.parallel.DistributedDataParallel):
         return model.module
-    if isinstance(model, torch.nn.Module) and not isinstance(model, torch.jit.ScriptModule) and "_orig_mod" in model._modules:
-        return model._orig_mod  # torch.compile(module)
-    if inspect.isfunction(model) and hasattr(model, "_torchdynamo_orig_callable"):
-        return model._torchdynamo_orig_callable  # torch.compile(function)
-    return None
+    return behind_compiled(model)
 
 
 def _loaded(path: Path) -> Any:
@@ -100,7 +97,7 @@ def _split(model: Any) -> tuple[Any, torch.nn.Module | None, str]:
         return None, model, "forward"
     if isinstance(owner := getattr(model, "__self__", None), torch.nn.Module):
         name = model.__name__
-        return None, owner, "forward" if name in ("forward", "__call__", "_call_impl", "_wrapped_call_impl") else name
+        return None, owner, "forward" if name in FORWARDS else name
     if isinstance(model, type):
         raise UsageError(f"`{model.__name__}` is a class, not a model: pass an instance, such as `{model.__name__}(...)`")
     if isinstance(model, torch.Tensor | Mapping):

@@ -14,11 +14,11 @@ from typing import Any
 
 import sympy
 import torch
-from torch._dynamo.source import ConstantSource
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
 from torchferry import eager
+from torchferry.foreign.torch_dynamo import ConstantSource
+from torchferry.foreign.torch_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext, expression
+from torchferry.foreign.torch_tracing import LOGGERS, FakeTensorMode
 from torchferry.inputs.probe import Axis
 
 Hints = dict[Axis, sympy.Expr]
@@ -45,7 +45,7 @@ def symbolic_sizes(module: torch.nn.Module, tensors: Sequence[torch.Tensor]) -> 
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep torch from logging what a stand-in cannot do: it is expected here."""
-    loud = [logging.getLogger(n) for n in ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes")]
+    loud = [logging.getLogger(n) for n in LOGGERS]
     before = [(log, log.disabled) for log in loud]
     for log in loud:
         log.disabled = True
@@ -62,4 +62,4 @@ def _symbolic(mode: FakeTensorMode, name: str, tensor: torch.Tensor) -> Any:
 
 
 def _expression(size: Any) -> sympy.Expr:
-    return size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size)
+    return expression(size) if isinstance(size, torch.SymInt) else sympy.Integer(size)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from torchferry.dispatch import Watching
+from torchferry.foreign.torch_operators import schema_name
 
 Lookup = tuple[str, int, torch.Tensor]  # the table's path, its rows, and the indices into it
 
@@ -35,17 +36,13 @@ class Lookups(Watching):
 
 def _searched(func: Any, args: Sequence[Any]) -> torch.Tensor | None:
     """Return what an operator takes to be sorted, or None."""
-    place = {"aten::searchsorted": 0, "aten::bucketize": 1}.get(_name(func))
+    place = {"aten::searchsorted": 0, "aten::bucketize": 1}.get(schema_name(func))
     return None if place is None or not isinstance(args[place], torch.Tensor) else args[place]
-
-
-def _name(func: Any) -> str:
-    return getattr(getattr(func, "_schema", None), "name", "")
 
 
 def _rows_asked_for(func: Any, args: Sequence[Any]) -> tuple[torch.Tensor, torch.Tensor] | None:
     """Return a table and the rows that an operator takes from it, or None if it does no such thing."""
-    name = _name(func)
+    name = schema_name(func)
     if name == "aten::embedding":
         return args[0], args[1]
     if name == "aten::index_select" and args[1] == 0:
@@ -57,7 +54,7 @@ def _rows_asked_for(func: Any, args: Sequence[Any]) -> tuple[torch.Tensor, torch
 
 def _indices(func: Any, args: Sequence[Any]) -> list[tuple[int, torch.Tensor]]:
     """Return the indices that an operator takes, each with the length of what it points into."""
-    name = _name(func)
+    name = schema_name(func)
     if name == "aten::embedding":
         return [(args[0].shape[0], args[1])]
     if name in ("aten::index_select", "aten::gather", "aten::scatter", "aten::scatter_") and args[0].dim():

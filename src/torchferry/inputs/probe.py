@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from torchferry import eager
+from torchferry.foreign.torch_tracing import FakeTensorMode
 from torchferry.inputs.lookups import Lookup, Lookups
 from torchferry.inputs.roles import Part
 from torchferry.inputs.vary import resized

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from torchferry.foreign.torch_tensors import quantised_tensor, quantised_tensor_by_channel
 from torchferry.quantised.grid import Quantised
 from torchferry.quantised.operators import OPERATORS, name_of, product
 from torchferry.quantised.unpacked import repacked, unpack
@@ -102,7 +103,7 @@ def _closed(value: Any, like: Any) -> Any:
         return type(like)(_closed(v, k) for v, k in zip(value, like, strict=True))
     if not isinstance(value, Quantised):
         return value
-    return torch._make_per_tensor_quantized_tensor(value.int_repr(), like.q_scale(), like.q_zero_point())
+    return quantised_tensor(value.int_repr(), like.q_scale(), like.q_zero_point())
 
 
 def _apart(given: Any, right: Any) -> float:
@@ -128,6 +129,6 @@ def _lighter(value: Any) -> Any:
 def _halved(weight: Tensor) -> Tensor:
     whole = torch.div(weight.int_repr(), 2, rounding_mode="trunc")
     if weight.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
-        return torch._make_per_tensor_quantized_tensor(whole, weight.q_scale(), weight.q_zero_point())
+        return quantised_tensor(whole, weight.q_scale(), weight.q_zero_point())
     scales, zero_points, axis = weight.q_per_channel_scales(), weight.q_per_channel_zero_points(), weight.q_per_channel_axis()
-    return torch._make_per_channel_quantized_tensor(whole, scales, zero_points, axis)
+    return quantised_tensor_by_channel(whole, scales, zero_points, axis)

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from torchferry.foreign.torch_operators import qualified_name
 from torchferry.quantised import recurrent
 from torchferry.quantised.arithmetic import as_float, dynamic, requantised, stored
 from torchferry.quantised.grid import Quantised, on_grid
@@ -38,8 +39,7 @@ class Dequantised(TorchFunctionMode):
 
 def name_of(func: Any) -> tuple[str, bool]:
     """Return an operator's bare name, and whether it is one that this file speaks of."""
-    full = str(getattr(func, "_qualified_op_name", "") or getattr(func, "_name", "") or getattr(func, "__name__", ""))
-    namespace, _, name = full.rpartition("::")
+    namespace, _, name = qualified_name(func).rpartition("::")
     name = name.partition(".")[0]
     return name, namespace == "quantized" or (namespace in ("", "aten") and name in _WITHOUT_NAMESPACE)
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from torchferry.foreign.torch_control_flow import scan
 from torchferry.quantised.arithmetic import dynamic
 from torchferry.quantised.unpacked import Cell, Unpacked
 
@@ -94,8 +95,6 @@ def _sequence(step: Step, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, 
         return [a.clone() for a in after], after[0].clone()
 
     if torch.compiler.is_compiling():
-        from torch._higher_order_ops.scan import scan
-
         ends, outputs = scan(body, [s.clone() for s in state], gates, dim=0)
         return outputs, tuple(ends)
     made: list[Tensor] = []  # called as it is, a scan would compile its body anew for every cell

@@ -8,6 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from torchferry.foreign.torch_modules import buffers_of
+from torchferry.foreign.torch_tensors import packed_kind
+
 
 class Unpacked:
     """What a packed object held. The tensors are buffers of `owner`, so that a capture finds them there."""
@@ -25,7 +28,7 @@ class Unpacked:
         self.owner.register_buffer(f"unpacked_{self.name}_{part}", tensor)
 
     def _part(self, part: str) -> Tensor | None:
-        return self.owner._buffers[f"unpacked_{self.name}_{part}"]
+        return buffers_of(self.owner)[f"unpacked_{self.name}_{part}"]
 
     @property
     def bias(self) -> Tensor | None:
@@ -62,7 +65,7 @@ class Cell:
 
 def unpack(owner: nn.Module, name: str, packed: Any) -> Unpacked | Cell | None:
     """Return what a packed object of a module holds, or None where its kind is not known."""
-    kind = str(packed._type()).rsplit(".", 1)[-1]
+    kind = packed_kind(packed).rsplit(".", 1)[-1]
     if kind in ("LinearPackedParamsBase", "EmbeddingPackedParamsBase"):
         found = packed.unpack()
         weight, bias = found if isinstance(found, tuple) else (found, None)
@@ -78,7 +81,7 @@ def unpack(owner: nn.Module, name: str, packed: Any) -> Unpacked | Cell | None:
 
 def repacked(packed: Any, change: Callable[[Tensor], Tensor]) -> Any:
     """Return a packed object as torch's present engine packs it, with its quantised weights changed."""
-    kind, ops = str(packed._type()).rsplit(".", 1)[-1], torch.ops.quantized
+    kind, ops = packed_kind(packed).rsplit(".", 1)[-1], torch.ops.quantized
     if kind == "CellParamsBase":
         _, biases, _, numbers, sides = packed.__getstate__()[0]
         ih, hh = (repacked(side, change) for side in sides)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -64,8 +64,9 @@ class CausalLM(OnnxGenerator):
         kept = keep_cache(past_key_values, outputs) if use_cache is not False else None
         return CausalLMOutputWithPast(logits=logits, past_key_values=kept)
 
-    def _sample(  # the loop that `generate` ends in, greedy or sampling; where transformers renames it, its own is used again
+    def continued(
         self,
+        plain: Callable[..., Any],
         input_ids: torch.Tensor,
         logits_processor: Any,
         stopping_criteria: Any,
@@ -80,9 +81,7 @@ class CausalLM(OnnxGenerator):
         begun = prepared.get("past_key_values")
         mask = full_mask(prepared.get("attention_mask"), *ids.shape) if begun is None or not begun.get_seq_length() else None
         if mask is None or synced_gpus or not stepping.fits(generation_config, prepared, mask, step.takes_positions):
-            return super()._sample(
-                input_ids, logits_processor, stopping_criteria, generation_config, synced_gpus, streamer, **prepared
-            )
+            return plain(input_ids, logits_processor, stopping_criteria, generation_config, synced_gpus, streamer, **prepared)
         written = stepping.write(
             step,
             ids,

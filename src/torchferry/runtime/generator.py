@@ -10,10 +10,11 @@ from typing import Any, Self
 
 import torch
 import transformers
-from transformers import CONFIG_MAPPING, AutoConfig, GenerationConfig, GenerationMixin, PreTrainedConfig
+from transformers import CONFIG_MAPPING, AutoConfig, GenerationConfig, PreTrainedConfig
 
-from torchferry import ort
 from torchferry.errors import FeedError, UsageError
+from torchferry.foreign import onnxruntime as ort
+from torchferry.foreign.transformers_generation import Generating
 from torchferry.runtime import pointwise
 from torchferry.runtime.exact_products import exact_products
 from torchferry.runtime.explain import explain
@@ -22,15 +23,13 @@ from torchferry.runtime.session import with_words
 RECORD = "torchferry.json"  # what the export knew and the graph cannot say: task, longest text, what a session should set
 
 
-class OnnxGenerator(GenerationMixin):
+class OnnxGenerator(Generating):
     """A directory with a config and ONNX graphs, in the shape that GenerationMixin and transformers.pipeline expect."""
 
     main_input_name = "input_ids"
     base_model_prefix = "model"
     graphs: tuple[str, ...] = ()  # the files that the directory must have
     families: Mapping[str, str] = {}  # transformers' own class for each model type
-    _is_stateful = False
-    _supports_cache_class = True
 
     def __init__(
         self,

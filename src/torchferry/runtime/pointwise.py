@@ -17,7 +17,7 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass, ShapeInferencePass
 
-from torchferry import ort
+from torchferry.foreign import onnxruntime as ort
 from torchferry.result import size_on_disk
 from torchferry.translate.draft import Draft, attribute, transposed
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import onnx
 
-from torchferry import ort
 from torchferry.check import graph, source
 from torchferry.check.feeds import declared_by, fit
+from torchferry.foreign import onnxruntime as ort
 from torchferry.records import Location
 
 

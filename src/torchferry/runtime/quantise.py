@@ -12,9 +12,9 @@ import numpy as np
 import onnx_ir as ir
 import torch
 
-from torchferry import ort
 from torchferry.certificate import KEY
 from torchferry.errors import UsageError, did_you_mean
+from torchferry.foreign import onnxruntime as ort
 from torchferry.runtime.tied import TURNED, share_with_embeddings
 from torchferry.saturation.asked import features
 from torchferry.translate.draft import transposed

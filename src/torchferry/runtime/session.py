@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from torchferry import ort
 from torchferry.check.dtypes import of_text
 from torchferry.check.feeds import Change, declared_by, fit
 from torchferry.check.sniff import sniff
 from torchferry.errors import FeedError, TorchferryError, did_you_mean
 from torchferry.fingerprint import SESSION_KEY
+from torchferry.foreign import onnxruntime as ort
 from torchferry.runtime.exact_products import exact_products
 
 # It turns a lookup of counted positions into a slice, which hides positions beyond the table: wrong numbers, no error.

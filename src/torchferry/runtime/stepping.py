@@ -14,6 +14,7 @@ import torch
 from transformers import GenerationConfig
 from transformers.generation import GenerateDecoderOnlyOutput
 
+from torchferry.foreign.transformers_generation import pad_token
 from torchferry.runtime import binding
 
 # what `generate` prepares for a decoder
@@ -93,7 +94,7 @@ def write(
             raw.append(logits)
         chosen = _chosen(judged, config)
         if ends:
-            chosen = chosen * going + config._pad_token_tensor * (1 - going)
+            chosen = chosen * going + pad_token(config) * (1 - going)
         new = chosen[:, None]
         ids = torch.cat([ids, new], dim=-1)
         mask = torch.cat([mask, mask.new_ones((mask.shape[0], 1))], dim=-1)

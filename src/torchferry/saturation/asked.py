@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from torchferry import ort
+from torchferry.foreign import onnxruntime as ort
 from torchferry.saturation.product import BLOCKS, COLUMNS, QDQ, TERMS, Product, activations, expected, weights, zero_point
 
 ROWS = (1, 3)  # one row goes to other kernels than several

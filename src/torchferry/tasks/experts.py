@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from torchferry.foreign.transformers_export import can_set_experts, experts_setting
+
 DENSE = "batched_mm"  # each token gets the weights of its experts; transformers' other forms sort tokens, whose counts are data
 
 
@@ -15,11 +17,10 @@ def dense_experts(model: Any) -> Iterator[None]:
 
     The graph is captured from this form; the text that it writes is compared with the model in its own form afterwards.
     """
-    settable = getattr(type(model), "_can_set_experts_implementation", None)
-    if settable is None or not settable():
+    if not can_set_experts(model):
         yield
         return
-    before = model.config._experts_implementation
+    before = experts_setting(model)
     model.set_experts_implementation(DENSE)
     try:
         yield

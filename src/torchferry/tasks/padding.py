@@ -54,6 +54,6 @@ def _moved(answer: Answer, texts: list[torch.Tensor], filler: torch.Tensor, left
     for row, text in enumerate(texts):
         alone = answer(text[None], torch.ones_like(text[None]))[0, -1]
         padded = given[row, -1 if left else len(text) - 1]
-        ratio = (padded - alone).abs() / verify_generation._allowance(alone, allowed)
+        ratio = (padded - alone).abs() / verify_generation.allowance(alone, allowed)
         worst = max(worst, float(ratio.nan_to_num(nan=torch.inf).max()))
     return worst

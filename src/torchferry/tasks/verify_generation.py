@@ -97,7 +97,7 @@ def _compare(wanted: Any, got: Any, allowed: Tolerance) -> tuple[tuple[Differenc
     for step in range(steps):
         ours, theirs = got.logits[step], wanted.logits[step]
         gap = (ours - theirs).abs()
-        room = _allowance(theirs, allowed)
+        room = allowance(theirs, allowed)
         ratio = gap / room
         ratio[ours == theirs] = 0.0  # minus infinity stands for "never" on both sides
         ratio[~counted] = 0.0
@@ -119,7 +119,7 @@ def _compare(wanted: Any, got: Any, allowed: Tolerance) -> tuple[tuple[Differenc
     return (), worst, most
 
 
-def _allowance(logits: torch.Tensor, allowed: Tolerance) -> torch.Tensor:
+def allowance(logits: torch.Tensor, allowed: Tolerance) -> torch.Tensor:
     """Return how far each logit may be off; those that a processor set to minus infinity have no spread."""
     finite = logits[logits.isfinite()]
     spread = float(finite.std()) if finite.numel() > 1 else 0.0

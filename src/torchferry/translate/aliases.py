@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
+from torchferry.foreign.torch_operators import aten, overloads
 
 NAMES = {
     "absolute": "abs",
@@ -40,8 +40,8 @@ def _overloads() -> dict[Any, Any]:
     """Return each overload of a second name with the one of the first name that takes the same arguments."""
     table = {}
     for second, first in NAMES.items():
-        here, there = getattr(torch.ops.aten, second), getattr(torch.ops.aten, first)
-        for overload in set(here.overloads()) & set(there.overloads()):
+        here, there = getattr(aten, second), getattr(aten, first)
+        for overload in set(overloads(here)) & set(overloads(there)):
             table[getattr(here, overload)] = getattr(there, overload)
     return table
 

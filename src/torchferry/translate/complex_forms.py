@@ -4,36 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch._decomp import decomposition_table
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
 
-from torchferry.errors import ForeignApiMoved
+from torchferry.foreign.torch_complex import ComplexTensor, lookup_complex
+from torchferry.foreign.torch_dispatch import TorchDispatchMode
+from torchferry.foreign.torch_operators import aten, composite, schema_of
+from torchferry.foreign.torch_tracing import decomposition_table
+from torchferry.foreign.torch_trees import tree_leaves, tree_map
 
-aten = torch.ops.aten
 Table = Mapping[Any, Callable[..., Any]]
 POWERS = 64  # whole exponents up to here are multiplied out
-
-
-@cache
-def complex_tensor() -> Any:
-    """Return torch's tensor of two real parts, which writes operators on it with operators on them."""
-    try:
-        from torch._subclasses.complex_tensor import ComplexTensor
-    except ImportError as error:
-        raise ForeignApiMoved(f"torch {torch.__version__} keeps its complex tensor elsewhere: {error}") from error
-    return ComplexTensor
 
 
 def parts(value: Any) -> tuple[Any, Any]:
     """Return real and imaginary part of a tensor or a number."""
     if isinstance(value, Tensor):
-        return (value.re, value.im) if isinstance(value, complex_tensor()) else (value, torch.zeros_like(value))
+        return (value.re, value.im) if isinstance(value, ComplexTensor) else (value, torch.zeros_like(value))
     return value.real, value.imag
 
 
@@ -60,7 +50,7 @@ class Forms(TorchDispatchMode):
             return _made(func, args, kwargs)
         if packet in IN_PAIRS:
             return apart(func(*tree_map(together, args), **kwargs))
-        if not numbers and not any(isinstance(leaf, complex_tensor()) for leaf in leaves):
+        if not numbers and not any(isinstance(leaf, ComplexTensor) for leaf in leaves):
             return func(*args, **kwargs)
         with self:
             return self._complex(func, packet, args, kwargs)
@@ -70,10 +60,10 @@ class Forms(TorchDispatchMode):
         forms = (
             OWN.get(packet),
             partial(_each, func) if packet in EACH else None,
-            _of_torch(func, args, kwargs),
+            lookup_complex(func, *args, **kwargs),
             self.table.get(func),
             getattr(func, "impl_aten", None),  # of a prim, out of one of torch's references
-            _composite(func),
+            composite(func),
             partial(_each, func) if getattr(func, "is_view", False) else None,
         )
         results = (form(*args, **kwargs) for form in forms if form is not None)
@@ -82,34 +72,20 @@ class Forms(TorchDispatchMode):
 
 def apart(value: Any) -> Any:
     """Return a complex tensor in two parts; anything else as it is."""
-    if not (isinstance(value, Tensor) and value.is_complex()) or isinstance(value, complex_tensor()):
+    if not (isinstance(value, Tensor) and value.is_complex()) or isinstance(value, ComplexTensor):
         return value
     pairs = torch.view_as_real(value.resolve_conj())
-    return complex_tensor()(pairs.select(-1, 0), pairs.select(-1, 1))
+    return ComplexTensor(pairs.select(-1, 0), pairs.select(-1, 1))
 
 
 def together(value: Any) -> Any:
     """Return a tensor in two parts as a complex one; anything else as it is."""
-    return torch.complex(value.re, value.im) if isinstance(value, complex_tensor()) else value
-
-
-def _of_torch(func: Any, args: Any, kwargs: Any) -> Any:
-    from torch._subclasses.complex_tensor._ops.common import lookup_complex
-
-    return lookup_complex(func, *args, **kwargs)
-
-
-def _composite(func: Any) -> Any:
-    """Return what torch makes an operator of in C++, also where it was told to leave it whole."""
-    key = torch._C.DispatchKey.CompositeImplicitAutograd
-    if isinstance(func, torch._ops.OpOverload) and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), key):
-        return partial(func._op_dk, key)
-    return None
+    return torch.complex(value.re, value.im) if isinstance(value, ComplexTensor) else value
 
 
 def _each(func: Any, *args: Any, **kwargs: Any) -> Any:
     """Return what an operator that only moves numbers makes of each part."""
-    arguments = func._schema.arguments
+    arguments = schema_of(func).arguments
     numbers = {a.name for a in arguments if str(a.type) == "number"}
     named = {**dict(zip([a.name for a in arguments], args, strict=False)), **kwargs}
 
@@ -119,8 +95,8 @@ def _each(func: Any, *args: Any, **kwargs: Any) -> Any:
 
     real, imaginary = of(0), of(1)
     if isinstance(real, tuple | list):
-        return [complex_tensor()(*pair) for pair in zip(real, imaginary, strict=True)]
-    return complex_tensor()(real, imaginary)
+        return [ComplexTensor(*pair) for pair in zip(real, imaginary, strict=True)]
+    return ComplexTensor(real, imaginary)
 
 
 def _part(value: Any, which: int) -> Any:
@@ -132,30 +108,30 @@ def _made(func: Any, args: Any, kwargs: Any) -> Any:
     """Return a new tensor of one complex number, or of a real tensor's numbers."""
     if (asked := kwargs.get("dtype")) is not None or func.overloadpacket in (aten.full, aten.scalar_tensor):
         kwargs = {**kwargs, "dtype": torch.get_default_dtype() if asked is None else asked.to_real()}
-    if func.overloadpacket in FILLED or any(isinstance(a, complex_tensor()) for a in args):
+    if func.overloadpacket in FILLED or any(isinstance(a, ComplexTensor) for a in args):
         return _each(func, *args, **kwargs)
     real = func(*args, **kwargs)  # ones, zeros, what was real
-    return complex_tensor()(real, torch.zeros_like(real))
+    return ComplexTensor(real, torch.zeros_like(real))
 
 
 def multiply(self: Any, other: Any) -> Any:
     """Return the product."""
     if isinstance(other, int | float | torch.SymInt | torch.SymFloat):
-        return complex_tensor()(self.re * other, self.im * other)
+        return ComplexTensor(self.re * other, self.im * other)
     (a, b), (c, d) = parts(self), parts(other)
-    return complex_tensor()(a * c - b * d, a * d + b * c)
+    return ComplexTensor(a * c - b * d, a * d + b * c)
 
 
 def add(self: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Return self + alpha * other."""
     (a, b), (c, d) = parts(self), parts(other if alpha == 1 else other * alpha)
-    return complex_tensor()(a + c, b + d)
+    return ComplexTensor(a + c, b + d)
 
 
 def subtract(self: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Return self - alpha * other."""
     (a, b), (c, d) = parts(self), parts(other if alpha == 1 else other * alpha)
-    return complex_tensor()(a - c, b - d)
+    return ComplexTensor(a - c, b - d)
 
 
 def reversed_subtract(self: Any, other: Any, alpha: Any = 1) -> Any:
@@ -166,14 +142,14 @@ def reversed_subtract(self: Any, other: Any, alpha: Any = 1) -> Any:
 def divide(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """Return the quotient; the divisor is scaled, so that its square neither overflows nor vanishes."""
     (a, b), (c, d) = parts(self), parts(other)
-    if not isinstance(other, complex_tensor() | complex):
-        return complex_tensor()(a / other, b / other)
+    if not isinstance(other, ComplexTensor | complex):
+        return ComplexTensor(a / other, b / other)
     c, d = (v if isinstance(v, Tensor) else torch.full((), v, dtype=a.dtype) for v in (c, d))
     larger = torch.maximum(c.abs(), d.abs())
     scale = torch.where((larger == 0) | larger.isinf(), torch.ones_like(larger), larger)
     c, d = c / scale, d / scale
     whole = (c * c + d * d) * scale
-    return complex_tensor()((a * c + b * d) / whole, (b * c - a * d) / whole)
+    return ComplexTensor((a * c + b * d) / whole, (b * c - a * d) / whole)
 
 
 def reciprocal(self: Any) -> Any:
@@ -186,8 +162,8 @@ def power(self: Any, exponent: Any) -> Any:
     if isinstance(exponent, int | float) and float(exponent).is_integer() and abs(exponent) <= POWERS:
         return _multiplied(self, int(exponent))
     result = torch.exp(torch.log(self) * exponent)
-    zero = (self.re == 0) & (self.im == 0) if isinstance(self, complex_tensor()) else torch.as_tensor(self) == 0
-    return complex_tensor()(*(torch.where(zero, torch.zeros_like(part), part) for part in parts(result)))
+    zero = (self.re == 0) & (self.im == 0) if isinstance(self, ComplexTensor) else torch.as_tensor(self) == 0
+    return ComplexTensor(*(torch.where(zero, torch.zeros_like(part), part) for part in parts(result)))
 
 
 def _multiplied(base: Any, exponent: int) -> Any:

@@ -13,12 +13,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
-from torchferry.translate.complex_forms import Forms, apart, complex_tensor, together
+from torchferry.foreign.torch_complex import ComplexTensor
+from torchferry.foreign.torch_operators import OpOverload, aten, can_decompose, is_mutable, schema_of
+from torchferry.foreign.torch_trees import tree_flatten, tree_leaves, tree_map
+from torchferry.translate.complex_forms import Forms, apart, together
 from torchferry.translate.expand import NotHere, Table, become, expand, filled, mode_of, splice, traced
 
-aten = torch.ops.aten
 IN_PAIRS = {  # translated as they are
     *(aten.view_as_real.default, aten.view_as_complex.default, aten.complex.default, aten.clone.default),
     *(aten._fft_c2c.default, aten._fft_c2r.default, aten._fft_r2c.default, operator.getitem),
@@ -30,7 +31,7 @@ def take_apart(graph: Any, table: Table) -> None:
     """Write the graph's complex arithmetic with real numbers, in place; what has no such form stays."""
     if not any(_is_complex(v) for n in graph.nodes for v in _values(n)):
         return
-    for node in [n for n in graph.nodes if _touches(n) and n.target not in SIZES and n.target._can_decompose()]:
+    for node in [n for n in graph.nodes if _touches(n) and n.target not in SIZES and can_decompose(n.target)]:
         with suppress(NotHere):  # it is told as an operator without translation
             expand(graph, [node], table)
     known: dict[Any, tuple[Any, Any]] = {}
@@ -45,14 +46,14 @@ def take_apart(graph: Any, table: Table) -> None:
 
 def concerned(node: Any) -> bool:
     """Whether a node computes with complex numbers, and has no translation in pairs; made of others, these are asked."""
-    return _touches(node) and (node.target in SIZES or not node.target._can_decompose())
+    return _touches(node) and (node.target in SIZES or not can_decompose(node.target))
 
 
 def _touches(node: Any) -> bool:
     target = node.target
-    if node.op != "call_function" or target in IN_PAIRS or not isinstance(target, torch._ops.OpOverload):
+    if node.op != "call_function" or target in IN_PAIRS or not isinstance(target, OpOverload):
         return False
-    return not target._schema.is_mutable and any(_is_complex(v) for n in (node, *node.all_input_nodes) for v in _values(n))
+    return not is_mutable(target) and any(_is_complex(v) for n in (node, *node.all_input_nodes) for v in _values(n))
 
 
 def _values(node: Any) -> list[Any]:
@@ -69,7 +70,7 @@ def _rewrite(graph: Any, node: Any, known: dict[Any, tuple[Any, Any]], table: Ta
     if node.target in SIZES:
         node.args = (_parts(graph, node.args[0], known, mode)[0], *node.args[1:])
         return
-    leaves, spec = pytree.tree_flatten((list(node.args), dict(node.kwargs)))
+    leaves, spec = tree_flatten((list(node.args), dict(node.kwargs)))
     sources = [leaf for leaf in leaves if isinstance(leaf, torch.fx.Node)]
     given: list[Any] = []
     for source in sources:
@@ -111,20 +112,20 @@ def in_parts(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a decomposition that also takes complex tensors: they are taken apart before it, and put together behind it."""
 
     def taken_apart(*args: Any, **kwargs: Any) -> Any:
-        if not any(_is_complex(leaf) for leaf in pytree.tree_leaves((args, kwargs))):
+        if not any(_is_complex(leaf) for leaf in tree_leaves((args, kwargs))):
             return function(*args, **kwargs)
-        args, kwargs = pytree.tree_map(apart, (args, kwargs))
+        args, kwargs = tree_map(apart, (args, kwargs))
         with Forms():
             result = function(*args, **kwargs)
-        return pytree.tree_map(together, result)
+        return tree_map(together, result)
 
     return taken_apart
 
 
 def _call(node: Any, sources: list[Any], leaves: list[Any], spec: Any, table: Table) -> Callable[..., Any]:
     """Return the node's computation as a function of parts, which gives a tuple of parts for each result."""
-    whole = complex_tensor()
-    wants_tensor = [str(a.type) == "Tensor" for a in node.target._schema.arguments]
+    whole = ComplexTensor
+    wants_tensor = [str(a.type) == "Tensor" for a in schema_of(node.target).arguments]
 
     def call(*parts: Any) -> list[tuple[Tensor, ...]]:
         rest = iter(parts)
@@ -145,4 +146,4 @@ def _number(value: Any, node: Any) -> Any:
     if not isinstance(value, complex):
         return value
     dtype = node.meta["val"].dtype.to_real()
-    return complex_tensor()(torch.full((), value.real, dtype=dtype), torch.full((), value.imag, dtype=dtype))
+    return ComplexTensor(torch.full((), value.real, dtype=dtype), torch.full((), value.imag, dtype=dtype))

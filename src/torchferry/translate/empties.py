@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-aten = torch.ops.aten
+from torchferry.foreign.torch_operators import aten
+
 MOST = 4096  # elements of a constant that takes the place of a reduction over nothing
 
 

@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch._dispatch.python import enable_python_dispatcher  # without it some C++ kernels look at sizes as plain numbers
-from torch.fx.experimental.proxy_tensor import make_fx
-from torch.utils import _pytree as pytree
 
-aten = torch.ops.aten
+from torchferry.foreign import torch_tracing
+from torchferry.foreign.torch_operators import aten, is_mutable
+from torchferry.foreign.torch_shapes import zero_and_one_as_others
+from torchferry.foreign.torch_tracing import detect_fake_mode, enable_python_dispatcher, is_fake
+from torchferry.foreign.torch_trees import tree_flatten, tree_unflatten
+
 Table = Mapping[Any, Callable[..., Any]]
 
 
@@ -23,7 +25,7 @@ def expand(graph: Any, nodes: list[Any], table: Table) -> None:
     """Replace the nodes by what they are made of, in place; raise NotHere where that takes more than the node itself."""
     mode = mode_of(graph)
     for node in nodes:
-        leaves, spec = pytree.tree_flatten((list(node.args), dict(node.kwargs)))
+        leaves, spec = tree_flatten((list(node.args), dict(node.kwargs)))
         given = [leaf for leaf in leaves if isinstance(leaf, torch.fx.Node)]
         if any("val" not in leaf.meta for leaf in given):
             raise NotHere(f"{node.target} takes a graph")
@@ -33,7 +35,7 @@ def expand(graph: Any, nodes: list[Any], table: Table) -> None:
 
 def mode_of(graph: Any) -> Any:
     """Return the mode of the graph's stand-in tensors."""
-    mode = torch._guards.detect_fake_mode([n.meta.get("val") for n in graph.nodes])
+    mode = detect_fake_mode([n.meta.get("val") for n in graph.nodes])
     if mode is None:
         raise NotHere("the program has no stand-in tensors")
     return mode
@@ -55,21 +57,21 @@ def filled(leaves: Sequence[Any], spec: Any, values: Sequence[Any]) -> tuple[lis
     """Return arguments and keywords with values in the places of nodes."""
     rest = iter(values)
     whole = [next(rest) if isinstance(leaf, torch.fx.Node) else leaf for leaf in leaves]
-    args, kwargs = pytree.tree_unflatten(whole, spec)
+    args, kwargs = tree_unflatten(whole, spec)
     return args, kwargs
 
 
 def traced(function: Callable[..., Any], values: Sequence[Any], table: Table, mode: Any) -> Any:
     """Return what a function computes of these stand-ins, as a graph of operators that write nothing in place."""
     try:
-        with mode, torch.no_grad(), enable_python_dispatcher(), torch.fx.experimental._config.patch(backed_size_oblivious=True):
-            made = make_fx(function, decomposition_table=dict(table), _allow_non_fake_inputs=True)(*values)
+        # without the dispatcher in Python some C++ kernels look at sizes as plain numbers
+        with mode, torch.no_grad(), enable_python_dispatcher(), zero_and_one_as_others():
+            made = torch_tracing.traced(function, dict(table))(*values)
     except Exception as error:  # torch raises anything here; the slower way raises it again, with the user's line
         raise NotHere(str(error)) from error
     _constants_as_nodes(made)
     for inner in made.graph.nodes:
-        schema = getattr(inner.target, "_schema", None)
-        if inner.op not in ("placeholder", "call_function", "output") or (schema is not None and schema.is_mutable):
+        if inner.op not in ("placeholder", "call_function", "output") or is_mutable(inner.target):
             raise NotHere(f"it comes down to {inner.target}")
     return made.graph
 
@@ -78,7 +80,7 @@ def _constants_as_nodes(made: Any) -> None:
     """Put a node in place of each number that torch's functions made a tensor of."""
     for node in [n for n in made.graph.nodes if n.op == "get_attr"]:
         held = getattr(made, node.target)
-        if isinstance(held, torch.Tensor) and held.dim() == 0 and not torch._subclasses.fake_tensor.is_fake(held):
+        if isinstance(held, torch.Tensor) and held.dim() == 0 and not is_fake(held):
             with made.graph.inserting_before(node):
                 number = made.graph.call_function(aten.scalar_tensor.default, (held.item(),), {"dtype": held.dtype})
             number.meta["val"] = node.meta.get("val", held)

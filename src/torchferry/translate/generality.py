@@ -13,6 +13,7 @@ from typing import Any
 
 import onnx
 
+from torchferry.foreign.torch_shapes import expression
 from torchferry.guards import value_of
 from torchferry.records import Bound, Finding, Location, Signature
 from torchferry.translate import names
@@ -41,7 +42,7 @@ def _in_program(program: Any, signature: Signature) -> Iterator[list[int | str |
     nodes = {n.name: n for n in program.graph.nodes}
     for name in program.graph_signature.user_outputs:
         shape = getattr(nodes[name].meta.get("val"), "shape", ()) if name in nodes else ()
-        texts = [size if isinstance(size, int) else str(size.node.expr) for size in shape]
+        texts = [size if isinstance(size, int) else str(expression(size)) for size in shape]
         yield [t if isinstance(t, int) else names.WORD.sub(lambda m: words.get(m[0], m[0]), t) for t in texts]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-aten = torch.ops.aten
+from torchferry.foreign.torch_operators import aten, schema_of
 
 
 def numbers_as_tensors(graph: torch.fx.Graph) -> None:
@@ -29,7 +29,7 @@ def numbers_as_tensors(graph: torch.fx.Graph) -> None:
 
 
 def _number_first(node: Any) -> bool:
-    schema = getattr(node.target, "_schema", None)
+    schema = schema_of(node.target)
     if schema is None or len(node.args) < 2 or not isinstance(node.args[0], int | float):
         return False
     wants_tensor = str(schema.arguments[0].type) == "Tensor"

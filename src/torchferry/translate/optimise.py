@@ -13,7 +13,7 @@ import torch
 from onnx_ir.passes import common
 from onnxscript.optimizer import fold_constants_ir
 
-from torchferry.translate.exporter import silent
+from torchferry.foreign.torch_onnx import silent
 from torchferry.translate.passes.casts import name_types
 from torchferry.translate.passes.padding import guard_pad_before_maxpool
 from torchferry.translate.passes.signs import unsigned_weights

@@ -13,14 +13,16 @@ from typing import Any
 
 import torch
 
-from torchferry.translate import exporter
+from torchferry.foreign import torch_onnx
+from torchferry.foreign.torch_export import with_graph_module
+from torchferry.foreign.torch_operators import aten, is_mutable
+from torchferry.retrace import free_sizes
 from torchferry.translate.aliases import FIRST_NAMES
 from torchferry.translate.complex_parts import concerned, in_parts, take_apart
 from torchferry.translate.empties import settle
 from torchferry.translate.expand import NotHere, expand
 from torchferry.translate.numbers import numbers_as_tensors
 
-aten = torch.ops.aten
 Table = Mapping[Any, Callable[..., Any]]
 # What computes nothing once gradients and training are gone: the result is the first argument.
 PASSES_THROUGH = {aten.detach.default, aten.detach_.default, aten.alias.default, aten.lift_fresh_copy.default}
@@ -43,24 +45,26 @@ def prepare(program: Any, registry: Any, ours: Table, special: Sequence[tuple[Ta
             inner |= {target: _guarded(function, applies) for target, function in table.items()}
             ours = {**{target: inner[target] for target in wanted}, **ours}
     if not _as_it_is(tidy, registry, ours):
-        table = {**exporter.decomposition_table(registry), **{t: in_parts(f) for t, f in {**inner, **ours}.items()}}
+        table = {**torch_onnx.decomposition_table(registry), **{t: in_parts(f) for t, f in {**inner, **ours}.items()}}
         try:
-            with exporter.silent():
+            with torch_onnx.silent():
                 expand(tidy.graph, [n for n in _in_the_way(tidy, registry, ours) if not concerned(n)], table)
                 take_apart(tidy.graph, table)
             done = _as_it_is(tidy, registry, {})  # what is left of ours declined to be written out
         except NotHere:
             done = False
         if not done:
-            tidy = exporter.decompose(_tidied(program), table)
-            with exporter.silent():
+            with free_sizes():
+                tidy = torch_onnx.decompose(_tidied(program), table)
+            with torch_onnx.silent():
                 for module in tidy.graph_module.modules():
                     take_apart(module.graph, table)
         settle(tidy.graph)
         _without_strides(tidy.graph_module)
         tidy.graph.eliminate_dead_code()
     numbers_as_tensors(tidy.graph)
-    return exporter.promote(tidy)
+    with free_sizes():
+        return torch_onnx.promote(tidy)
 
 
 def _guarded(function: Callable[..., Any], applies: Callable[..., bool]) -> Callable[..., Any]:
@@ -82,7 +86,7 @@ def untranslatable(program: Any, registry: Any) -> Iterator[Any]:
     """Yield every node of a prepared program that has no translation, in its subgraphs too."""
     for module in program.graph_module.modules():
         for node in module.graph.nodes:
-            if node.op == "call_function" and not exporter.translatable(node, registry):
+            if node.op == "call_function" and not torch_onnx.translatable(node, registry):
                 yield node
 
 
@@ -107,9 +111,7 @@ def _tidied(program: Any) -> Any:
                 node.replace_all_uses_with(node.args[0])
                 graph.erase_node(node)
     settle(graph)
-    tidy = copy.copy(program)
-    tidy._graph_module = torch.fx.GraphModule(program.graph_module, graph)
-    return tidy
+    return with_graph_module(program, torch.fx.GraphModule(program.graph_module, graph))
 
 
 def _without_strides(module: Any) -> None:
@@ -147,13 +149,8 @@ def _in_the_way(program: Any, registry: Any, ours: Table) -> list[Any]:
         for node in program.graph.nodes
         if node.op == "call_function"
         and node.target not in _assertions()
-        and (node.target in ours or _writes(node.target) or concerned(node) or not exporter.translatable(node, registry))
+        and (node.target in ours or is_mutable(node.target) or concerned(node) or not torch_onnx.translatable(node, registry))
     ]
-
-
-def _writes(target: Any) -> bool:
-    schema = getattr(target, "_schema", None)
-    return bool(schema is not None and schema.is_mutable)
 
 
 def _assertions() -> set[Any]:

@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 
-from torchferry.errors import ForeignApiMoved, UsageError
-from torchferry.translate.exporter import custom_node
+from torchferry.errors import UsageError
+from torchferry.foreign.torch_onnx import custom_node
+from torchferry.foreign.torch_operators import custom_bodies, schema_of
 
 _decompositions: dict[Any, Callable[..., Any]] = {}
 _translations: dict[Any, Callable[..., Any]] = {}
@@ -75,20 +76,13 @@ def libraries(domains: Iterable[str]) -> list[str]:
 
 def has_body(name: str) -> bool:
     """Whether an operator was made with `torch.library.custom_op`, so that its Python body is known."""
-    return name in _made_in_python()
+    return name in custom_bodies()
 
 
 def bodies(names: Sequence[str]) -> dict[Any, Callable[..., Any]]:
     """Return the Python bodies of custom operators, as decompositions of them."""
-    return {_overload(name): _made_in_python()[name]._init_fn for name in names}
-
-
-def _made_in_python() -> dict[str, Any]:
-    try:
-        from torch._library.custom_ops import OPDEFS
-    except ImportError as error:
-        raise ForeignApiMoved(f"torch {torch.__version__} keeps its custom operators elsewhere: {error}") from error
-    return dict(OPDEFS)
+    known = custom_bodies()
+    return {_overload(name): known[name] for name in names}
 
 
 def _overload(name: str) -> Any:
@@ -105,7 +99,7 @@ def _overload(name: str) -> Any:
 
 def _custom_node(target: Any, domain: str, op_type: str | None) -> Callable[..., Any]:
     """Return a translation to one node of a custom domain, shaped by the operator's schema."""
-    schema = target._schema
+    schema = schema_of(target)
     operator = op_type or "".join(part.capitalize() for part in schema.name.partition("::")[2].split("_"))
     tensors = {a.name for a in schema.arguments if "Tensor" in str(a.type)}
 

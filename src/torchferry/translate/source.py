@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from torchferry.foreign.torch_operators import OpOverload
 from torchferry.records import Location
 
 FRAME = re.compile(r'File "([^"]+)", line (\d+)')
@@ -30,7 +31,7 @@ def operator_name(node: Any) -> str:
     target = node.target
     if getattr(target, "namespace", "") == "prims":  # what a decomposition came down to; the user wrote something else
         target = node.meta.get("original_aten") or target
-    if isinstance(target, torch._ops.OpOverload):
+    if isinstance(target, OpOverload):
         return target.name()
     return str(getattr(target, "__name__", target))
 

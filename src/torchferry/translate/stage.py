@@ -12,8 +12,10 @@ import onnx_ir as ir
 import torch
 
 from torchferry import release_kernels, releases
+from torchferry.foreign import torch_onnx
+from torchferry.foreign.torch_operators import schema_of
 from torchferry.records import Bound, Case, Fault, Finding, Job, Signature, Step, Translated
-from torchferry.translate import exporter, names, ops, register, source
+from torchferry.translate import names, ops, register, source
 from torchferry.translate.generality import lost
 from torchferry.translate.given import given
 from torchferry.translate.limits import keep_ranges
@@ -34,17 +36,17 @@ def translate(case: Case) -> Step:
         return given(case.job)
     bound: Bound = case.value("inputs")
     program = case.value("capture").program
-    registry = exporter.registry({**ops.translations(), **register.translations()}, ops.complex_translations())
+    registry = torch_onnx.registry({**ops.translations(), **register.translations()}, ops.complex_translations())
     own = {**ops.decompositions(), **register.decompositions(), **register.bodies(_inlined(case.job))}
     ready = prepare(program, registry, own, ops.special_decompositions())
     if missing := list(untranslatable(ready, registry)):
         return _missing(missing, bound.prefix)
     if (half := next(filter(_is_half_complex, ready.graph.nodes), None)) is not None:
         reason = "ONNX has no half-precision complex numbers (complex32); cast to float32 before it"
-        return _failed(exporter.TranslationFailed(half.name, reason), ready, bound.prefix)
+        return _failed(torch_onnx.TranslationFailed(half.name, reason), ready, bound.prefix)
     try:
-        model = exporter.build(ready, registry)
-    except exporter.TranslationFailed as failed:
+        model = torch_onnx.build(ready, registry)
+    except torch_onnx.TranslationFailed as failed:
         return _failed(failed, ready, bound.prefix)
     return replace(_finish(case.job, bound, ready, model), notes=tuple(_checks(program, bound.prefix)))
 
@@ -114,7 +116,7 @@ def _missing(nodes: list[Any], prefix: str) -> Step:
 
 def _finding(node: Any, prefix: str) -> Finding:
     operator = source.operator_name(node)
-    schema = str(getattr(node.target, "_schema", ""))
+    schema = str(schema_of(node.target) or "")
     facts = {"operator": operator, "schema": schema, "dtype": source.first_dtype(node), "has_body": register.has_body(operator)}
     namespace = operator.partition("::")[0]
     if "::" in operator and namespace not in ("aten", "prims", "quantized", "quantized_decomposed"):
@@ -126,7 +128,7 @@ def _finding(node: Any, prefix: str) -> Finding:
     return Finding(kind, source.location(node, prefix), facts)
 
 
-def _failed(failed: exporter.TranslationFailed, program: Any, prefix: str) -> Step:
+def _failed(failed: torch_onnx.TranslationFailed, program: Any, prefix: str) -> Step:
     """Return the node on which a translation gave up, with its reason."""
     node = next((n for n in program.graph.nodes if n.name == failed.node), None)
     findings: tuple[Finding, ...] = ()

@@ -15,7 +15,8 @@ import onnx
 import torch
 from torch import nn
 
-from torchferry import ort, pipeline
+from torchferry import pipeline
+from torchferry.foreign import onnxruntime as ort
 from torchferry.records import Budget, Fault, Job
 from torchferry.verify.judge.trial import Bench
 from torchferry.verify.run.both_sides import open_sides

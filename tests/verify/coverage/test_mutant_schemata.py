@@ -11,7 +11,7 @@ import torch
 from exported import bench_of, scripted
 from torch import nn
 
-from torchferry import ort
+from torchferry.foreign import onnxruntime as ort
 from torchferry.verify.coverage.mutants import affordable, opened, sample, with_values
 from torchferry.verify.coverage.mutations import mutants
 from torchferry.verify.coverage.schemata import SELECTOR, Mutant, schemata

@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
-from torch._dynamo import trace_rules
-from torch._dynamo.variables.misc import get_np_to_tnp_map
-
 from torchferry.capture.patches import (
     constants,
     distributions,
@@ -27,6 +24,7 @@ from torchferry.capture.patches import (
     windows,
 )
 from torchferry.eager import one_at_a_time
+from torchferry.foreign.torch_dynamo import see_all_functions
 from torchferry.records import Finding
 
 Patch = Callable[[Any], AbstractContextManager[Any]]
@@ -54,19 +52,10 @@ NOTING: dict[str, Callable[[list[Finding]], AbstractContextManager[Any]]] = {
 }
 
 
-def _seen_by_dynamo() -> None:
-    """Let dynamo see all functions before they are wrapped: it knows them by their identity, and looks them up once."""
-    trace_rules.get_torch_obj_rule_map()
-    get_np_to_tnp_map()
-    for known in vars(trace_rules).values():
-        if isinstance(known, trace_rules.FunctionIdSet):
-            known()
-
-
 @contextmanager
 def active(module: Any, notes: list[Finding]) -> Iterator[None]:
     """Apply the patches for as long as the block runs; a failure or Ctrl-C inside takes them away too."""
-    _seen_by_dynamo()
+    see_all_functions()
     with one_at_a_time, ExitStack() as stack:
         for patch in ALL.values():
             stack.enter_context(patch(module))

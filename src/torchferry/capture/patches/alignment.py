@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._higher_order_ops.scan import scan_op
+
+from torchferry.foreign.torch_control_flow import scan_op
 
 NEVER = -torch.inf
 

@@ -11,9 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import _disable_current_modes
 
+from torchferry.foreign.torch_dispatch import without_dispatch_modes, without_torch_function
+from torchferry.foreign.torch_modules import tables_of
+from torchferry.foreign.torch_trees import tree_leaves, tree_map
 from torchferry.noise import DRAWN
 
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -39,7 +40,7 @@ class Constants(TorchFunctionMode):
         self.module = module
         self.values = {n: t for n, t in _named(module) if t.numel() <= LARGEST and t.layout is torch.strided}
         self.known: dict[int, tuple[Tensor, Tensor]] = {}  # stand-in (kept alive, for its id) and value
-        tables = [t for m in module.modules() for t in (m._parameters, m._buffers) if t]
+        tables = [t for m in module.modules() for t in tables_of(m) if t]
         self.first, self.seen = tables[0] if tables else {}, 0
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -63,12 +64,12 @@ class Constants(TorchFunctionMode):
 
     def _known(self, args: Any, kwargs: Any) -> list[bool]:
         """Say of each tensor among the arguments whether its value is known."""
-        return [self._value(a) is not None for a in pytree.tree_leaves((args, kwargs)) if isinstance(a, Tensor)]
+        return [self._value(a) is not None for a in tree_leaves((args, kwargs)) if isinstance(a, Tensor)]
 
     def _really(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Return what a function gives for the values behind the stand-ins."""
-        args, kwargs = pytree.tree_map(lambda a: self._value(a) if isinstance(a, Tensor) else a, (args, kwargs))
-        with torch._C.DisableTorchFunction(), _disable_current_modes(), torch.no_grad():
+        args, kwargs = tree_map(lambda a: self._value(a) if isinstance(a, Tensor) else a, (args, kwargs))
+        with without_torch_function(), without_dispatch_modes(), torch.no_grad():
             return func(*args, **kwargs)
 
     @property
@@ -85,11 +86,11 @@ class Constants(TorchFunctionMode):
         return found[1] if found is not None else None
 
     def _follow(self, func: Callable[..., Any], args: Any, kwargs: Any, result: Any) -> None:
-        if any(isinstance(a, _SYMBOLS) for a in pytree.tree_leaves((args, kwargs))):
+        if any(isinstance(a, _SYMBOLS) for a in tree_leaves((args, kwargs))):
             return  # of a size that moves: looking at the result's size would fix it
-        made = pytree.tree_leaves(result)
+        made = tree_leaves(result)
         if made and all(isinstance(r, Tensor) and r.numel() <= LARGEST for r in made):
-            real = pytree.tree_leaves(self._really(func, args, kwargs))
+            real = tree_leaves(self._really(func, args, kwargs))
             self.known |= {id(r): (r, v) for r, v in zip(made, real, strict=True) if isinstance(v, Tensor)}
 
 

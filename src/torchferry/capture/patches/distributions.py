@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
-from torch.distributions import Distribution
+from torchferry.foreign.torch_modules import unvalidated_distributions
 
 
-@contextmanager
-def patch(module: Any) -> Iterator[None]:
-    """Turn the checks off for the block."""
-    before = Distribution._validate_args
-    Distribution.set_default_validate_args(False)
-    try:
-        yield
-    finally:
-        Distribution._validate_args = before
+def patch(module: Any) -> AbstractContextManager[None]:
+    """Return a context in which the checks are off."""
+    return unvalidated_distributions()

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from torchferry.capture import source_map
-from torchferry.capture.patches.replace import replaced
+from torchferry.foreign.replaced import replaced
 from torchferry.records import Finding, Location
 
 _FLAGS: tuple[tuple[Any, str], ...] = (

@@ -6,9 +6,9 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
-from torchferry.capture.patches.replace import replaced
+from torchferry.foreign.replaced import replaced
+from torchferry.foreign.torch_shapes import expression, has_expression, is_unbacked
 
 
 def patch(module: Any) -> AbstractContextManager[None]:
@@ -16,9 +16,9 @@ def patch(module: Any) -> AbstractContextManager[None]:
     original = torch.SymInt.__hash__
 
     def by_expression(self: Any) -> int:
-        if not hasattr(self.node, "expr") or free_unbacked_symbols(self):
+        if not has_expression(self) or is_unbacked(self):
             return original(self)
-        number = self.node.maybe_as_int()
-        return hash(number) if number is not None else hash(("size", str(self.node.expr)))
+        size = expression(self)
+        return hash(int(size)) if size.is_number else hash(("size", str(size)))
 
     return replaced(torch.SymInt, {"__hash__": by_expression})

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from torchferry.capture.patches.guard_origins import user_frame
-from torchferry.capture.patches.replace import replaced
+from torchferry.foreign.replaced import replaced
 from torchferry.records import Finding, Location
 
 _DRAWS = (

@@ -13,13 +13,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._refs import linalg
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from torchferry.capture.patches import transforms
 from torchferry.capture.patches.alignment import ctc_loss
 from torchferry.capture.patches.inverse_stft import istft
+from torchferry.foreign.torch_shapes import example_of
+from torchferry.foreign.torch_tensors import pad_sequence
+from torchferry.foreign.torch_tracing import reference_linalg
 
 
 class LookingFunctions(TorchFunctionMode):
@@ -121,14 +123,10 @@ def _lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | No
         x = torch.linalg.pinv(A, rtol=rcond) @ b
         rank = (found > rcond * found.amax(-1, keepdim=True)).sum(-1)
         values = found if driver in ("gelsd", "gelss") else values
-    overdetermined = driver in ("gels", "gelsd", "gelss") and _at_example(rows) > _at_example(columns)
+    # as the example has them, which is no condition: few models read the residuals, and these are verified
+    overdetermined = driver in ("gels", "gelsd", "gelss") and example_of(rows) > example_of(columns)
     residuals = (A @ x - b).abs().square().sum(-2) if overdetermined else A.new_zeros(0)
     return torch.return_types.linalg_lstsq((x.squeeze(-1) if vector else x, residuals, rank, values))
-
-
-def _at_example(size: Any) -> Any:
-    """Return a size as the example has it, which is no condition: few models read the residuals, and these are verified."""
-    return size.node.hint if isinstance(size, torch.SymInt) else size
 
 
 def _of_full_rank(a: Tensor, b: Tensor) -> Tensor:
@@ -198,7 +196,7 @@ def _deep_copy(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
 
 
 _SPELLED: dict[Any, Callable[..., Any]] = {
-    torch._C._nn.pad_sequence: _pad_sequence,
+    pad_sequence: _pad_sequence,
     Tensor.__deepcopy__: _deep_copy,  # a stand-in has no memory to copy
     torch.cov: _cov,
     Tensor.cov: _cov,
@@ -213,8 +211,8 @@ _SPELLED: dict[Any, Callable[..., Any]] = {
     Tensor.narrow: _narrow,
     torch.linalg.lstsq: _lstsq,
     torch.linalg.multi_dot: _multi_dot,
-    torch.linalg.matrix_norm: _norm(linalg.matrix_norm),
-    torch.linalg.norm: _norm(linalg.norm),
+    torch.linalg.matrix_norm: _norm(reference_linalg.matrix_norm),
+    torch.linalg.norm: _norm(reference_linalg.norm),
     Tensor.data.__get__: Tensor.detach,  # type: ignore[attr-defined]  # which torch records; `.data` would be a constant
     functional.gaussian_nll_loss: _gaussian_nll_loss,
     functional.ctc_loss: ctc_loss,

@@ -22,7 +22,8 @@ import numpy as np
 import torch
 
 from torchferry.capture import source_map
-from torchferry.capture.patches.replace import replaced
+from torchferry.foreign.replaced import replaced
+from torchferry.foreign.torch_shapes import sym_sqrt
 
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _AS_DTYPE = re.compile(r"(?:dtype\s*=\s*|\.(?:to|type|astype|view)\(\s*)(int|float)\b")
@@ -198,7 +199,7 @@ def _are_sizes(items: Any) -> bool:
 def _math() -> dict[str, Any]:
     names = ("log", "log2", "log10", "log1p", "exp", "sin", "cos", "tan", "tanh", "sinh", "cosh", "atan")
     found = {name: _unary(getattr(math, name), _in_torch(name), _in_torch(name)) for name in names}
-    return {**found, "sqrt": _unary(math.sqrt, torch._sym_sqrt, _in_torch("sqrt"))}
+    return {**found, "sqrt": _unary(math.sqrt, sym_sqrt, _in_torch("sqrt"))}
 
 
 _BASES = {"log2": 2.0, "log10": 10.0}
@@ -232,7 +233,7 @@ def _numpy() -> dict[str, Any]:
     return {
         "prod": _over_sizes(np.prod, operator.mul, 1),
         "sum": _over_sizes(np.sum, operator.add, 0),
-        "sqrt": _unary(np.sqrt, torch._sym_sqrt, torch.sqrt, math.sqrt),
+        "sqrt": _unary(np.sqrt, sym_sqrt, torch.sqrt, math.sqrt),
         **{name: _unary(getattr(np, name), _in_torch(name), getattr(torch, name), getattr(math, name)) for name in names},
         **{
             name: _unary(getattr(np, name), lambda n, whole=whole: torch.sym_float(whole(n)), _WHOLE[name], whole)

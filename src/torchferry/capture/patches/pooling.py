@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.nn import functional as F
 
 from torchferry.bins import largest
+from torchferry.foreign.torch_dispatch import without_torch_function
+from torchferry.foreign.torch_shapes import statically_known_true
 
 Pool = Callable[..., Any]
 MAX = {"padding": 0, "dilation": 1, "ceil_mode": False, "return_indices": False}
@@ -25,7 +26,7 @@ def _pool(original: Pool, axes: int, reduce: Pool, usual: Mapping[str, Any]) -> 
     def pooled(input: torch.Tensor, kernel_size: Any, stride: Any = None, *rest: Any, **options: Any) -> Any:
         given = {**usual, **dict(zip(usual, rest, strict=False)), **options}
         if given != usual:
-            with torch._C.DisableTorchFunction():
+            with without_torch_function():
                 return original(input, kernel_size, stride, *rest, **options)
         out, windows = input, _each(kernel_size, axes)
         for axis, window, step in zip(range(-axes, 0), windows, _each(stride, axes) if stride else windows, strict=True):

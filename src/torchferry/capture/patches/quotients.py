@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from types import ModuleType
 from typing import Any
 
 import sympy
-from torch.utils._sympy import functions
 
-from torchferry.capture.patches.replace import replaced
+from torchferry.foreign.torch_shapes import quotients_simplified_by
 
 
 def patch(module: Any) -> AbstractContextManager[None]:
     """Return a context in which a common factor is cancelled from a quotient of sizes, and nothing else is looked for."""
-    quick = ModuleType("sympy")
-    vars(quick).update(vars(sympy) | {"simplify": sympy.cancel})
-    return replaced(functions, {"sympy": quick})
+    return quotients_simplified_by(sympy.cancel)

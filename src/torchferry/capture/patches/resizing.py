@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from torchferry.foreign.torch_dispatch import without_torch_function
+
 _LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2, "nearest": None, "nearest-exact": None}
 
 
@@ -38,7 +40,7 @@ def interpolate(
 
 
 def _original(*args: Any) -> torch.Tensor:
-    with torch._C.DisableTorchFunction():
+    with without_torch_function():
         return functional.interpolate(*args)
 
 

@@ -5,42 +5,32 @@ The graph's scan goes round no times as well, so nothing depends on it; only tor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch._dynamo.utils import get_fake_value
-from torch._dynamo.variables.higher_order_ops import ScanHigherOrderVariable
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
-from torch.utils import _pytree as pytree
 
-from torchferry.capture.patches.replace import replaced
+from torchferry.foreign.torch_control_flow import scans_called_by
+from torchferry.foreign.torch_dynamo import scans_seen_by
+from torchferry.foreign.torch_shapes import assume, is_unbacked
+from torchferry.foreign.torch_trees import tree_leaves
 
 
 @contextmanager
 def patch(module: Any) -> Iterator[None]:
     """Let a scan take tensors whose length comes from a value: where it is called, and where dynamo reads its body."""
-    scan, inner = torch._higher_order_ops.scan, ScanHigherOrderVariable._call_function
-
-    def outside(combine_fn: Any, init: Any, xs: Any, *, dim: int = 0, **options: Any) -> Any:
-        for leaf in pytree.tree_leaves(xs):
-            if isinstance(leaf, torch.Tensor):
-                _some(leaf.shape[dim])
-        return scan(combine_fn, init, xs, dim=dim, **options)
-
-    def inside(self: Any, tx: Any, args: Any, kwargs: Any) -> Any:
-        for step in args[2].unpack_var_sequence(tx) if len(args) > 2 else ():
-            _some(get_fake_value(step.as_proxy().node, tx).size()[0])
-        return inner(self, tx, args, kwargs)
-
-    with (
-        replaced(torch._higher_order_ops, {"scan": outside}),
-        replaced(ScanHigherOrderVariable, {"_call_function": inside}),
-    ):
+    with scans_called_by(_called), scans_seen_by(lambda steps: _some(steps.size()[0])):
         yield
 
 
+def _called(scan: Callable[..., Any], combine_fn: Any, init: Any, xs: Any, *, dim: int = 0, **options: Any) -> Any:
+    for leaf in tree_leaves(xs):
+        if isinstance(leaf, torch.Tensor):
+            _some(leaf.shape[dim])
+    return scan(combine_fn, init, xs, dim=dim, **options)
+
+
 def _some(length: Any) -> None:
-    if isinstance(length, torch.SymInt) and free_unbacked_symbols(length):
-        torch._check(length >= 1)
+    if is_unbacked(length):
+        assume(length >= 1)

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from torchferry.capture.patches import pooling, resizing, tensors_of_sizes, windows
+from torchferry.foreign.torch_dispatch import without_torch_function
 
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
@@ -102,7 +103,7 @@ def _as_tensor(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Ten
     def call(input: Any, number: Any, *rest: Any, **options: Any) -> torch.Tensor:
         dtype = input.dtype if isinstance(input, torch.Tensor) and input.is_floating_point() else None
         number = torch.scalar_tensor(number, dtype=dtype) if isinstance(number, _SYMBOLS) else number
-        with torch._C.DisableTorchFunction():
+        with without_torch_function():
             return function(input, number, *rest, **options)
 
     return call

@@ -9,24 +9,22 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
-from torch._export.non_strict_utils import _NonStrictTorchFunctionHandler
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
-from torchferry.capture.patches.replace import replaced
+from torchferry.foreign.torch_export import calls_changed_by
+from torchferry.foreign.torch_shapes import assume, expression, is_unbacked
 
 
 def patch(module: Any) -> AbstractContextManager[None]:
     """Return a context in which a slice tells torch that its end is not beyond the tensor's."""
-    original = _NonStrictTorchFunctionHandler._override
+    return calls_changed_by(_checked)
 
-    def checked(self: Any, func: Any, args: Any, kwargs: Any) -> Any:
-        if func is torch.Tensor.__getitem__:
-            _within(args[0], args[1])
-        elif func is torch.Tensor.__setitem__ and isinstance(args[2], torch.Tensor):
-            args = (*args[:2], _of_its_own(args[2]))
-        return original(self, func, args, kwargs)
 
-    return replaced(_NonStrictTorchFunctionHandler, {"_override": checked})
+def _checked(func: Any, args: Any) -> Any:
+    if func is torch.Tensor.__getitem__:
+        _within(args[0], args[1])
+    elif func is torch.Tensor.__setitem__ and isinstance(args[2], torch.Tensor):
+        return (*args[:2], _of_its_own(args[2]))
+    return args
 
 
 def _within(tensor: torch.Tensor, index: Any) -> None:
@@ -37,10 +35,10 @@ def _within(tensor: torch.Tensor, index: Any) -> None:
     for part in parts:
         if part is None:
             continue
-        stop = part.stop if isinstance(part, slice) else None
-        if isinstance(stop, torch.SymInt) and free_unbacked_symbols(stop) and not _from_the_end(stop):
-            torch._check(stop >= 0)
-            torch._check(stop <= tensor.shape[axis])
+        stop: Any = part.stop if isinstance(part, slice) else None
+        if is_unbacked(stop) and not _from_the_end(stop):
+            assume(stop >= 0)
+            assume(stop <= tensor.shape[axis])
         axis += 1
 
 
@@ -49,10 +47,9 @@ def _of_its_own(value: torch.Tensor) -> torch.Tensor:
 
     torch would view it as it lies there, and with a size that no one knows cannot say whether that can be done.
     """
-    unknown = any(isinstance(n, torch.SymInt) and free_unbacked_symbols(n) for n in value.shape)
-    return value.clone(memory_format=torch.contiguous_format) if unknown else value
+    return value.clone(memory_format=torch.contiguous_format) if any(map(is_unbacked, value.shape)) else value
 
 
 def _from_the_end(stop: torch.SymInt) -> bool:
     """Say whether a stop counts from the end, as in `x[:-k]`: where that is, 0 being no exception, is left to the graph."""
-    return bool(stop.node.expr.could_extract_minus_sign())
+    return bool(expression(stop).could_extract_minus_sign())

@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from torchferry.foreign.torch_trees import tree_leaves
+
 
 def stacked(data: Any, *, dtype: torch.dtype | None = None, **where: Any) -> torch.Tensor:
     """Return what torch.tensor returns, the symbolic numbers in it being computed in the graph."""
@@ -13,7 +15,7 @@ def stacked(data: Any, *, dtype: torch.dtype | None = None, **where: Any) -> tor
 
 
 def _dtype(data: Any) -> torch.dtype:
-    leaves = torch.utils._pytree.tree_leaves(list(data) if isinstance(data, list | tuple) else data)
+    leaves = tree_leaves(list(data) if isinstance(data, list | tuple) else data)
     if any(isinstance(leaf, float | torch.SymFloat) for leaf in leaves):
         return torch.get_default_dtype()
     if all(isinstance(leaf, bool | torch.SymBool) for leaf in leaves):

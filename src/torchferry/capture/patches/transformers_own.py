@@ -1,29 +1,25 @@
 """What transformers itself changes in its models for an export: its own patches, taken from it as they are, and noted when used.
 
-They live in `transformers.exporters`, whose registry is not public: where a release has it in another form, none is applied, and
-the note says so. Its mixture-of-experts models also have several ways to compute the same; the one without loops is chosen.
+Where a release keeps them elsewhere, none is applied, and the note says so. Its mixture-of-experts models also have several
+ways to compute the same; the one without loops is chosen.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 
-from torchferry.capture.patches.replace import replaced
+from torchferry.errors import ForeignApiMoved
+from torchferry.foreign.replaced import replaced
+from torchferry.foreign.transformers_export import EXPERTS_SETTING, experts_computed_by, has_other_experts, patches
 from torchferry.records import Finding
 
 BACKEND = "dynamo"  # the patches about capturing; those for its own translation to ONNX are of no use here
 EXPERTS = "batched_mm"  # one product for all chosen experts: no loop, and no operator of its own
-
-
-class RegistryChanged(Exception):
-    """This release of transformers keeps its patches elsewhere."""
 
 
 @contextmanager
@@ -35,48 +31,18 @@ def noted(module: Any, notes: list[Finding]) -> Iterator[None]:
     fired: dict[str, str] = {}
     with ExitStack() as stack:
         try:
-            for owner, attribute, factory in _registered():
+            for owner, attribute, factory in patches(BACKEND):
                 original = getattr(owner, attribute)
                 told = _telling(factory(original), f"{_name(owner)}.{attribute}", factory, fired)
                 stack.enter_context(replaced(owner, {attribute: told}))
-        except (RegistryChanged, ImportError) as error:
+        except (ForeignApiMoved, ImportError) as error:
             notes.append(Finding("transformers-patches", None, {"fired": {}, "missing": str(error)}))
         for config in _configs_with_loops(module):
-            stack.enter_context(replaced(config, {"_experts_implementation_internal": EXPERTS}))
-            fired["config._experts_implementation"] = f"the experts as `{EXPERTS}`, which has no loop"
+            stack.enter_context(experts_computed_by(config, EXPERTS))
+            fired[EXPERTS_SETTING] = f"the experts as `{EXPERTS}`, which has no loop"
         yield
     if fired:
         notes.append(Finding("transformers-patches", None, {"fired": dict(fired), "missing": ""}))
-
-
-def _registered() -> list[tuple[Any, str, Callable[[Any], Any]]]:
-    """Return the patches whose target is loaded: what is not loaded, the model does not use."""
-    importlib.import_module("transformers.exporters.exporter_dynamo")  # it fills the registry
-    registry = getattr(importlib.import_module("transformers.exporters.utils"), "_PATCHES", None)
-    if not isinstance(registry, dict) or BACKEND not in registry:
-        raise RegistryChanged(f"transformers {_version()} has no patches for `{BACKEND}` where torchferry looks for them")
-    found = []
-    for path, attribute, factory in registry[BACKEND]:
-        owner = _loaded(path)
-        if owner is not None and hasattr(owner, attribute):
-            found.append((owner, attribute, factory))
-    return found
-
-
-def _version() -> str:
-    return str(getattr(sys.modules.get("transformers"), "__version__", ""))
-
-
-def _loaded(path: str) -> Any:
-    """Return the module or class of a dotted path, without importing anything; None if it is not there yet."""
-    parts = path.split(".")
-    for count in range(len(parts), 0, -1):
-        owner: Any = sys.modules.get(".".join(parts[:count]))
-        if owner is not None:
-            for name in parts[count:]:
-                owner = getattr(owner, name, None)
-            return owner
-    return None
 
 
 def _name(owner: Any) -> str:
@@ -100,9 +66,4 @@ def _telling(replacement: Any, name: str, factory: Any, fired: dict[str, str]) -
 
 def _configs_with_loops(module: Any) -> list[Any]:
     """Return the configurations of mixtures of experts that would be computed in another way than the one wanted."""
-    found: dict[int, Any] = {}
-    for part in module.modules():
-        config = getattr(part, "config", None)
-        if hasattr(part, "_apply_gate") and getattr(config, "_experts_implementation_internal", EXPERTS) != EXPERTS:
-            found[id(config)] = config
-    return list(found.values())
+    return list({id(part.config): part.config for part in module.modules() if has_other_experts(part, EXPERTS)}.values())

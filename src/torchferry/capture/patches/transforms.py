@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.nn import functional
+
+from torchferry.foreign.torch_shapes import statically_known_true
 
 Transform = Callable[..., Any]
 PLAIN, HALVED = ("fft", "ifft", "rfft", "ihfft"), ("irfft", "hfft")  # the second read half a spectrum and one element more

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from torchferry.capture.patches.replace import replaced
+from torchferry.foreign.replaced import replaced
 
 
 def _hanning(phase: torch.Tensor) -> torch.Tensor:

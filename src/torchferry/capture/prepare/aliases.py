@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from torchferry.foreign.torch_operators import OpOverload, aten, schema_of
+
 _BODIES = ("scan", "while_loop", "cond", "map_impl", "associative_scan")
 
 
@@ -24,7 +26,7 @@ def revise(program: Any) -> Any:
             results = list(output.args[0])  # type: ignore[arg-type]
             given = results[index]
             with body.graph.inserting_before(output):
-                copy = body.graph.call_function(torch.ops.aten.clone.default, (given,))
+                copy = body.graph.call_function(aten.clone.default, (given,))
             copy.meta = dict(given.meta)  # type: ignore[union-attr]
             results[index] = copy
             output.args = (tuple(results),)
@@ -65,7 +67,7 @@ def _base(node: fx.Node) -> fx.Node:
 
 
 def _gives(node: fx.Node, what: Callable[[Any], bool]) -> bool:
-    return isinstance(node.target, torch._ops.OpOverload) and any(map(what, node.target._schema.returns))
+    return isinstance(node.target, OpOverload) and any(map(what, schema_of(node.target).returns))
 
 
 def _is_view(given: Any) -> bool:

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
+from torchferry.foreign.torch_modules import children_of
 from torchferry.records import Facts
 
 
@@ -29,6 +30,6 @@ def _bake(part: nn.Module) -> None:
     """Give a module back its own class. torch's remove_parametrizations would change the class that the original shares."""
     weights = {name: getattr(part, name).detach().clone() for name in part.parametrizations}  # type: ignore[union-attr]
     part.__class__ = type(part).__mro__[1]
-    del part._modules["parametrizations"]
+    del children_of(part)["parametrizations"]
     for name, weight in weights.items():
         part.register_parameter(name, nn.Parameter(weight, requires_grad=False))

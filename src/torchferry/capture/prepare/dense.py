@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from torchferry.capture.prepare.within import within
+from torchferry.foreign.torch_modules import tables_of
 from torchferry.records import Facts
 
 
@@ -23,7 +24,7 @@ def prepare(module: nn.Module, args: tuple[Any, ...], params: Facts) -> nn.Modul
     """Return the module with dense constants, in which functions of sparse tensors are those of dense ones."""
     held = []
     for path, part in module.named_modules():
-        for table in (part._parameters, part._buffers, vars(part)):
+        for table in (*tables_of(part), vars(part)):
             for name, value in list(table.items()):
                 if is_sparse(value):
                     dense = value.detach().to_dense()

@@ -14,6 +14,9 @@ from typing import Any
 import torch
 from torch import fx, nn
 
+from torchferry.foreign.torch_export import guards_of, keep_guards
+from torchferry.foreign.torch_operators import aten
+
 
 def is_used(program: Any) -> bool:
     """Whether a program has FlexAttention in it."""
@@ -22,7 +25,7 @@ def is_used(program: Any) -> bool:
 
 def revise(program: Any) -> Any:
     """Return the program with its FlexAttention written out."""
-    guards = getattr(program, "_guards_code", None)
+    guards = guards_of(program)
     graph = program.graph_module.graph
     for node in list(graph.nodes):
         if _is_flex(node):
@@ -32,10 +35,7 @@ def revise(program: Any) -> Any:
         if not node.users and node.op not in ("placeholder", "output"):
             graph.erase_node(node)
     program.graph_module.recompile()
-    program = program.run_decompositions({})  # traced again, so that the new nodes know their shapes
-    if guards:
-        program._guards_code = guards
-    return program
+    return keep_guards(program.run_decompositions({}), guards)  # traced again, so that the new nodes know their shapes
 
 
 def _is_flex(node: fx.Node) -> bool:
@@ -73,7 +73,7 @@ class _Written(fx.Interpreter):
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         if target is torch.ops.higher_order.flat_apply and str(args[2]).endswith("ModIndex"):
             _, _, _, table, *places = args
-            return torch.ops.aten.index.Tensor(table, places)
+            return aten.index.Tensor(table, places)
         return super().call_function(target, args, kwargs)
 
 

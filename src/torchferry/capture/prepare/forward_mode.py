@@ -10,17 +10,17 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-from torch._functorch import eager_transforms
-from torch.utils import _pytree as pytree
 
 from torchferry.capture.patches.numbers import homes
-from torchferry.capture.patches.replace import replaced
+from torchferry.foreign.replaced import replaced
+from torchferry.foreign.torch_tracing import eager_transforms
+from torchferry.foreign.torch_trees import tree_map
 
 
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
     """Return what torch.func.jvp does: the pullback is linear in what it pulls back, and its own pullback is the push."""
     out, pullback, *aux = torch.func.vjp(func, *primals, has_aux=has_aux)
-    _, push = torch.func.vjp(pullback, pytree.tree_map(torch.zeros_like, out))
+    _, push = torch.func.vjp(pullback, tree_map(torch.zeros_like, out))
     return (out, push(tuple(tangents))[0], *aux)
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from torchferry.foreign.torch_operators import aten
+
 
 def is_used(program: Any) -> bool:
     """Whether a program has a `map` in it."""
@@ -38,7 +40,7 @@ def _replace(owner: fx.GraphModule, node: fx.Node) -> None:
     results = node.meta["val"]
     with graph.inserting_before(node):
         part = graph.get_attr(name)
-        nothing = graph.call_function(torch.ops.aten.full.default, ([], 0.0))
+        nothing = graph.call_function(aten.full.default, ([], 0.0))
         nothing.meta["val"] = next(r for r in results if isinstance(r, torch.Tensor)).new_zeros(())
         scan = graph.call_function(torch.ops.higher_order.scan, (part, [nothing], list(items), tuple(given)))  # type: ignore[arg-type]
         scan.meta = {**node.meta, "val": (nothing.meta["val"], *results)}
@@ -58,7 +60,7 @@ def _carrying(body: fx.GraphModule) -> fx.GraphModule:
     value = next(r for r in output.args[0] if isinstance(r, fx.Node)).meta["val"].new_zeros(())  # type: ignore[union-attr]
     carry.meta["val"] = value
     with new.graph.inserting_before(output):
-        kept = new.graph.call_function(torch.ops.aten.clone.default, (carry,))
+        kept = new.graph.call_function(aten.clone.default, (carry,))
     kept.meta["val"] = value
     output.args = ((kept, *output.args[0]),)  # type: ignore[misc]
     new.recompile()

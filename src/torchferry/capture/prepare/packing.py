@@ -6,15 +6,16 @@ only for those who look at `.data`; what goes from pack to layer to unpack stays
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.nn.utils.rnn as rnn_utils
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
+
+from torchferry.foreign.torch_modules import packed_by
+from torchferry.foreign.torch_shapes import assume, expression
 
 _KEY = "_torchferry_batch"
 
@@ -27,51 +28,37 @@ class _Batch:
     lengths: Tensor
 
 
-@contextmanager
-def packing() -> Iterator[None]:
-    """Let torch's packing functions keep the padded batch, for as long as the block runs."""
-    kept = rnn_utils._VF
-    rnn_utils._VF = _Functions(kept)  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        rnn_utils._VF = kept
+def packing() -> AbstractContextManager[None]:
+    """Return a context in which torch's packing functions keep the padded batch."""
+    return packed_by(_pack_padded_sequence, _pad_packed_sequence)
 
 
-class _Functions:
-    """Stands for torch._VF in torch.nn.utils.rnn, which has no other use for it than these two."""
+def _pack_padded_sequence(input: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
+    padded = input.transpose(0, 1) if batch_first else input
+    steps = torch.arange(padded.shape[0], device=padded.device)
+    batch = _Batch(steps.unsqueeze(1) < lengths.unsqueeze(0), lengths)
+    longest = lengths.max().item()
+    assume(longest >= 1)
+    assume(longest <= padded.shape[0])
+    sizes = batch.mask.sum(1)[:longest]  # type: ignore[misc]
+    return _tagged(_packed(padded, batch.mask), (batch, padded)), _tagged(sizes, batch)
 
-    def __init__(self, others: Any) -> None:
-        self._others = others
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._others, name)
-
-    def _pack_padded_sequence(self, input: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
-        padded = input.transpose(0, 1) if batch_first else input
-        steps = torch.arange(padded.shape[0], device=padded.device)
-        batch = _Batch(steps.unsqueeze(1) < lengths.unsqueeze(0), lengths)
-        longest = lengths.max().item()
-        torch._check(longest >= 1)
-        torch._check(longest <= padded.shape[0])
-        sizes = batch.mask.sum(1)[:longest]  # type: ignore[misc]
-        return _tagged(_packed(padded, batch.mask), (batch, padded)), _tagged(sizes, batch)
-
-    def _pad_packed_sequence(
-        self, data: Tensor, batch_sizes: Tensor, batch_first: bool, padding_value: Any, total_length: Any
-    ) -> tuple[Tensor, Tensor]:
-        batch = _batch(batch_sizes)
-        padded = _padded(data, batch)
-        mask = batch.mask.reshape(*batch.mask.shape, *[1] * (padded.dim() - 2))
-        padded = torch.where(mask, padded, torch.full_like(padded[:1], padding_value))
-        if not (isinstance(total_length, torch.SymInt | int) and _same(total_length, padded.shape[0])):
-            padded = _resized(padded, total_length, _same(total_length, batch_sizes.shape[0]), padding_value)
-        return padded.transpose(0, 1) if batch_first else padded, batch.lengths.cpu()
+def _pad_packed_sequence(
+    data: Tensor, batch_sizes: Tensor, batch_first: bool, padding_value: Any, total_length: Any
+) -> tuple[Tensor, Tensor]:
+    batch = _batch(batch_sizes)
+    padded = _padded(data, batch)
+    mask = batch.mask.reshape(*batch.mask.shape, *[1] * (padded.dim() - 2))
+    padded = torch.where(mask, padded, torch.full_like(padded[:1], padding_value))
+    if not (isinstance(total_length, torch.SymInt | int) and _same(total_length, padded.shape[0])):
+        padded = _resized(padded, total_length, _same(total_length, batch_sizes.shape[0]), padding_value)
+    return padded.transpose(0, 1) if batch_first else padded, batch.lengths.cpu()
 
 
 def _same(a: Any, b: Any) -> bool:
     """Whether two sizes are one symbol: asking for their values could tie them to the example."""
-    nodes = [getattr(getattr(n, "node", None), "expr", n) for n in (a, b)]
+    nodes = [expression(n) if isinstance(n, torch.SymInt) else n for n in (a, b)]
     return bool(nodes[0] == nodes[1])
 
 

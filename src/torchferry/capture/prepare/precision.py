@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from torchferry.foreign.torch_export import guards_of, keep_guards
+from torchferry.foreign.torch_operators import HigherOrderOperator, OpOverload, aten, is_mutable, schema_name
 from torchferry.records import Facts
 
 # these move numbers about without computing any; the runtime has them for every dtype
@@ -88,21 +90,17 @@ def _widened(graph: fx.Graph, dtype: torch.dtype, only: Any) -> dict[str, str]:
 
 def _functional(program: Any) -> Any:
     """Return the program in operators that write into none of their inputs, with autocast blocks as the casts they make."""
-    mutable = any(getattr(getattr(n.target, "_schema", None), "is_mutable", False) for n in program.graph.nodes)
-    nested = any(isinstance(n.target, torch._ops.HigherOrderOperator) for n in program.graph.nodes)
+    mutable = any(is_mutable(n.target) for n in program.graph.nodes)
+    nested = any(isinstance(n.target, HigherOrderOperator) for n in program.graph.nodes)
     if not mutable and not nested:
         return program
-    guards = getattr(program, "_guards_code", None)
-    program = program.run_decompositions({})
-    if guards:
-        program._guards_code = guards  # decomposition drops them, and they still hold
-    return program
+    return keep_guards(program.run_decompositions({}), guards_of(program))
 
 
 def _computes(node: fx.Node, only: Any) -> bool:
-    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+    if node.op != "call_function" or not isinstance(node.target, OpOverload):
         return False
-    name = node.target._schema.name.partition("::")[2]
+    name = schema_name(node.target).partition("::")[2]
     return name not in _MOVES and (only is None or any(word in name for word in only))
 
 
@@ -143,7 +141,7 @@ def _narrow_after(graph: fx.Graph, node: fx.Node, dtype: torch.dtype) -> None:
 
 
 def _cast(graph: fx.Graph, node: fx.Node, dtype: torch.dtype) -> fx.Node:
-    made = graph.call_function(torch.ops.aten._to_copy.default, (node,), {"dtype": dtype})
+    made = graph.call_function(aten._to_copy.default, (node,), {"dtype": dtype})
     value = node.meta["val"]
     made.meta = {
         key: node.meta[key] for key in ("stack_trace", "nn_module_stack", "source_fn_stack", "torch_fn") if key in node.meta

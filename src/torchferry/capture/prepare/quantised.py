@@ -8,6 +8,8 @@ import torch
 from torch import nn
 
 from torchferry.capture.prepare.within import within
+from torchferry.foreign.torch_modules import saving_buffers
+from torchferry.foreign.torch_tensors import packed_kind
 from torchferry.quantised import fake
 from torchferry.quantised.operators import Dequantised
 from torchferry.quantised.unpacked import unpack
@@ -37,8 +39,7 @@ def _open(part: nn.Module, name: str, packed: Any) -> None:
     delattr(part, name)
     object.__setattr__(part, name, opened)
     # torch's own classes save the packed object; the buffers are what is to be saved now
-    plain = {"_save_to_state_dict": nn.Module._save_to_state_dict}
-    part.__class__ = type(type(part).__name__, (type(part),), plain)
+    part.__class__ = saving_buffers(type(part))
 
 
 def _replace(module: nn.Module, params: Any) -> None:
@@ -50,5 +51,5 @@ def _replace(module: nn.Module, params: Any) -> None:
 
 
 def _kind(value: Any) -> str:
-    name = str(value._type())
+    name = packed_kind(value)
     return name.rsplit(".", 1)[-1] if ".quantized." in name or ".rnn." in name else ""

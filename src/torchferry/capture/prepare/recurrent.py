@@ -11,10 +11,10 @@ from torch.nn.utils.rnn import PackedSequence
 
 from torchferry.capture.prepare import packing
 from torchferry.capture.prepare.within import within
+from torchferry.foreign.torch_operators import onnx_placeholder
 
 # torch keeps the gates in another order than ONNX: where each of ONNX's gates is found
 _GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN_TANH": (0,), "RNN_RELU": (0,)}
-_PLACEHOLDER: Any = torch.onnx.ops._symbolic_impl._symbolic_multi_out._opoverload  # stands for any ONNX operator
 _FLOAT = 1  # onnx.TensorProto.FLOAT
 _OPERATOR = {"LSTM": "LSTM", "GRU": "GRU", "RNN_TANH": "RNN", "RNN_RELU": "RNN"}
 
@@ -145,7 +145,7 @@ def _operator(
     inputs = [x, w, r, b, steps, *states]
     while inputs[-1] is None:
         inputs.pop()
-    made = _PLACEHOLDER(
+    made = onnx_placeholder(
         inputs, _OPERATOR[rnn.mode], [_FLOAT] * len(shapes), shapes=shapes, version=14, **_attributes(rnn, reverse)
     )
     return made[0].squeeze(1), tuple(m.squeeze(0) for m in made[1:])

@@ -10,6 +10,7 @@ from torch import nn
 from torchferry.capture.prepare import baked, dense, encoder, sources
 from torchferry.capture.prepare.quantised import is_quantised
 from torchferry.capture.prepare.script import is_script
+from torchferry.foreign.torch_modules import tables_of
 from torchferry.quantised import fake
 from torchferry.records import Finding, Location
 
@@ -45,7 +46,7 @@ def _parts(module: nn.Module) -> Iterator[Finding]:
             yield Finding("encoder-fast-path", location, {"layers": len(part.layers)})  # type: ignore[arg-type]
         if baked.is_parametrised(part):
             yield Finding("parametrised", location, {"weights": sorted(part.parametrizations)})  # type: ignore[arg-type, call-overload]
-        for name, value in (*part._parameters.items(), *part._buffers.items(), *vars(part).items()):
+        for name, value in (item for table in (*tables_of(part), vars(part)) for item in table.items()):
             if dense.is_sparse(value):
                 yield Finding("sparse-tensor", location, {"name": name, "layout": str(value.layout)})
 

@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from torchferry.foreign.torch_modules import children_of
+
 
 def own(module: nn.Module, known: dict[int, nn.Module] | None = None) -> nn.Module:
     """Return a tree of new module objects that share tensors and all else with the old ones.
@@ -20,6 +22,6 @@ def own(module: nn.Module, known: dict[int, nn.Module] | None = None) -> nn.Modu
         new: Any = module.__class__.__new__(module.__class__)
         known[id(module)] = new
         new.__dict__.update({k: v.copy() if isinstance(v, dict) else v for k, v in vars(module).items()})
-        for name, child in module._modules.items():
-            new._modules[name] = child if child is None else own(child, known)
+        for name, child in children_of(module).items():
+            children_of(new)[name] = child if child is None else own(child, known)
     return known[id(module)]

@@ -13,6 +13,7 @@ from torchferry.capture.rewrites.source import OWN, TREE, CannotRewrite, Functio
 from torchferry.capture.rewrites.stacked_lists import StackedLists, appended
 from torchferry.capture.rewrites.step_index import StepIndex
 from torchferry.capture.rewrites.windows import Windows
+from torchferry.foreign.torch_control_flow import SCAN
 
 Begin = Literal["as-is", "grown", "after-first"]
 
@@ -265,7 +266,7 @@ def _from_start(line: int, steps: _Steps, carry: list[str], first: str, results:
     if grown:
         code = [f"(like_{line}, _) = body_{line}({first}, {steps.numbers}[0])"]
         first = f"{TREE}(lambda a, b: a.to(b.dtype).expand_as(b){OWN}, {first}, like_{line})"
-    code += [f"(({', '.join(carry)},), made_{line}) = torch._higher_order_ops.scan(body_{line}, {first}, {steps.numbers}, dim=0)"]
+    code += [f"(({', '.join(carry)},), made_{line}) = {SCAN}(body_{line}, {first}, {steps.numbers}, dim=0)"]
     return [*code, *_taken_apart(line, results)]
 
 
@@ -279,8 +280,7 @@ def _after_first(line: int, steps: _Steps, carry: list[str], results: dict[str, 
         f"def step_{line}(carry, step):",
         f"    made = body_{line}(carry, step)",
         f"    return {TREE}(lambda a, b: torch.where(step == steps_{line}[0], a, b), known_{line}, made)",
-        f"(({', '.join(carry)},), made_{line}) = torch._higher_order_ops.scan("
-        f"step_{line}, {TREE}(torch.clone, known_{line}[0]), steps_{line}, dim=0)",
+        f"(({', '.join(carry)},), made_{line}) = {SCAN}(step_{line}, {TREE}(torch.clone, known_{line}[0]), steps_{line}, dim=0)",
         *_taken_apart(line, results),
     ]
 

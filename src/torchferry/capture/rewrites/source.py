@@ -8,8 +8,10 @@ import linecache
 from collections.abc import Iterator
 from types import CodeType
 
+from torchferry.foreign.torch_trees import TREE_MAP
+
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
-TREE = "torch.utils._pytree.tree_map"  # goes over one tensor as well as over a tuple, list or dict of them
+TREE = TREE_MAP  # goes over one tensor as well as over a tuple, list or dict of them
 # what a branch or loop hands on must be a tensor of its own, with the same strides on every way
 OWN = ".clone(memory_format=torch.contiguous_format)"
 

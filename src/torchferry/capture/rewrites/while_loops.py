@@ -10,6 +10,7 @@ from torchferry.capture.rewrites import conditions, exits, names
 from torchferry.capture.rewrites.blocks import around, contains, find
 from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode, own
 from torchferry.capture.rewrites.step_index import StepIndex
+from torchferry.foreign.torch_control_flow import WHILE_LOOP
 
 
 def rewrite(function: FunctionNode, line: int) -> None:
@@ -140,5 +141,5 @@ def _emit(
     nested = names.held_together(body)
     results = ", ".join(own(n, n in nested) for n in carried)
     step.body = [*body, ast.parse(f"def f():\n    return ({results},)").body[0].body[0]]  # type: ignore[attr-defined]
-    call = ast.parse(f"({given},) = torch._higher_order_ops.while_loop(going_{line}, step_{line}, ({results},))").body[0]
+    call = ast.parse(f"({given},) = {WHILE_LOOP}(going_{line}, step_{line}, ({results},))").body[0]
     return [*start, *begun, going, step, call]

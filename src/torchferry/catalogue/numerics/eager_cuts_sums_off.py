@@ -63,11 +63,13 @@ def _job(weight: int) -> Job:
     import onnx
     import torch
 
+    from torchferry.foreign.torch_tensors import quantised_tensor
+
     class Quantised(torch.nn.Module):
         def __init__(self):
             super().__init__()
             whole = torch.full((2, 8), weight, dtype=torch.int8)
-            self.packed = torch.ops.quantized.linear_prepack(torch._make_per_tensor_quantized_tensor(whole, 1.0, 0), None)
+            self.packed = torch.ops.quantized.linear_prepack(quantised_tensor(whole, 1.0, 0), None)
 
         def forward(self, x):
             stored = torch.quantize_per_tensor(x, 1.0, 0, torch.quint8)

@@ -16,6 +16,8 @@ from typing import Any
 
 import torch
 
+from torchferry.foreign.torch_operators import present
+
 Table = dict[Any, Callable[..., Any]]
 
 
@@ -24,7 +26,7 @@ def _gathered(kind: str) -> Table:
     table: Table = {}
     for info in pkgutil.iter_modules(__path__, prefix=__name__ + "."):
         table.update(getattr(importlib.import_module(info.name), kind, {}))
-    return table
+    return present(table)  # an operator that the installed torch does not have is one row less
 
 
 def decompositions() -> Table:

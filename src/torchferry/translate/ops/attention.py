@@ -10,10 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import onnx_ir as ir
-import torch
 from onnxscript import opset18 as op
 
-aten = torch.ops.aten
+from torchferry.foreign.torch_operators import aten
 
 
 def attention(

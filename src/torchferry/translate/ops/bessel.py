@@ -9,11 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchferry.foreign.torch_operators import aten
 from torchferry.translate.ops import cephes
 from torchferry.translate.ops.loop import repeat
 from torchferry.translate.ops.special import in_double, polynomial
-
-aten = torch.ops.aten
 
 
 def _chebyshev(x: Tensor, coefficients: Sequence[float]) -> Tensor:

@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchferry.foreign.torch_operators import aten
 from torchferry.translate.ops.elimination import inv_ex
 from torchferry.translate.ops.orthogonal import svdvals
-
-aten = torch.ops.aten
 
 
 def cond(self: Tensor, p: Any = None) -> Tensor:

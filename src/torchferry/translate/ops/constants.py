@@ -9,7 +9,7 @@ import onnx_ir as ir
 import torch
 from onnxscript import opset18 as op
 
-aten = torch.ops.aten
+from torchferry.foreign.torch_operators import aten
 
 
 def _number(value: Any, dtype: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-aten = torch.ops.aten
+from torchferry.foreign.torch_operators import aten
 
 
 def _convolved(x: Tensor, weight: Tensor, stride: Sequence[int], dilation: Sequence[int], groups: Any) -> Tensor:

@@ -8,9 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchferry.foreign.torch_operators import aten
 from torchferry.translate.ops.loop import accumulate
-
-aten = torch.ops.aten
 
 
 def cumprod(self: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-aten = torch.ops.aten
+from torchferry.foreign.torch_operators import aten
+
 BY_PRODUCT_ABOVE = 25  # rows; from there on torch itself takes the form with a matrix product
 
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._decomp import decomposition_table
 
+from torchferry.foreign.torch_operators import aten
+from torchferry.foreign.torch_tracing import decompositions_of
 from torchferry.translate.ops import cephes
 from torchferry.translate.ops.special import polynomial
 
-aten = torch.ops.aten
 STEEP, HALF_STEEP = math.tan(3 * math.pi / 8), 0.66  # where the angle is turned by 90 and by 45 degrees
 
 
@@ -159,7 +159,7 @@ TORCHS_OWN = (
 )
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {aten.atan2.default: atan2}  # torch.onnx's loses the sign of a zero
 DOUBLES: dict[Any, Callable[..., Any]] = {
-    **{target: decomposition_table[target] for target in TORCHS_OWN if target in decomposition_table},
+    **decompositions_of(TORCHS_OWN),
     **{target: target.decompose for target in (aten.group_norm.default, aten.layer_norm.default)},
     aten.atan.default: atan,
     aten.asin.default: asin,

@@ -10,9 +10,10 @@ import onnx_ir as ir
 import torch
 from onnxscript import opset18 as op
 from torch import Tensor
-from torch._decomp import decomposition_table
 
-aten = torch.ops.aten
+from torchferry.foreign.torch_operators import aten
+from torchferry.foreign.torch_shapes import example_of
+from torchferry.foreign.torch_tracing import decompositions_of
 
 
 def signed(x: Tensor) -> Tensor:
@@ -179,9 +180,8 @@ def squeeze_dims(self: Tensor, dim: Any) -> Tensor:
 
 def squeeze_dim(self: Tensor, dim: int) -> Any:
     """Return the tensor as it is where the named axis is not 1: ONNX would refuse, and torch.onnx does not ask."""
-    size: Any = self.shape[dim] if self.dim() else 1
-    at_example = size.node.hint if isinstance(size, torch.SymInt) else size  # a computed size that nobody knows may be 1
-    return NotImplemented if at_example in (1, None) else self.clone()
+    size: Any = self.shape[dim] if self.dim() else 1  # a computed size that nobody knows may be 1
+    return NotImplemented if example_of(size) in (1, None) else self.clone()
 
 
 TRANSLATIONS: dict[Any, Callable[..., Any]] = {
@@ -226,8 +226,7 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.fmin.default: fmin,
     aten.frexp.Tensor: frexp,
     aten.heaviside.default: heaviside,
-    aten.logaddexp.default: decomposition_table[aten.logaddexp.default],
-    aten.logaddexp2.default: decomposition_table[aten.logaddexp2.default],
+    **decompositions_of((aten.logaddexp.default, aten.logaddexp2.default)),
     aten.nextafter.default: nextafter,
     aten.aminmax.default: aminmax,
     aten._is_all_true.default: torch.all,  # what torch._check_tensor_all asks of a tensor

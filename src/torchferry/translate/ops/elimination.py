@@ -13,10 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchferry.foreign.torch_operators import aten
 from torchferry.translate.ops import rearranging
 from torchferry.translate.ops.loop import repeat
-
-aten = torch.ops.aten
 
 
 def column(a: Tensor, k: Tensor) -> Tensor:

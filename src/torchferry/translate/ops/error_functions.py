@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchferry.foreign.torch_operators import aten
 from torchferry.translate.ops import cephes
 from torchferry.translate.ops.special import in_double, polynomial
 
-aten = torch.ops.aten
 FAR = 1e15  # where powers of x are still numbers, and 1 / x is all that is left of the quotients
 
 

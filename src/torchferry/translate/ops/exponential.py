@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchferry.foreign.torch_operators import aten
 from torchferry.translate.ops.loop import repeat
 
-aten = torch.ops.aten
 LARGEST = {torch.float32: 3.010066362817634, torch.float64: 1.090863719290036}  # norm up to which the sum is exact enough
 SQUARINGS = 40
 COEFFICIENTS = (  # of 1, A, A^2, A^3 and A^6

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-aten = torch.ops.aten
+from torchferry.foreign.torch_operators import aten
+
 BILINEAR, NEAREST = 0, 1  # torch's numbers for modes
 ZEROS, BORDER, REFLECTION = 0, 1, 2  # ... and for what lies outside
 

@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchferry.foreign.torch_operators import aten
 from torchferry.translate.ops.sorting import searchsorted
-
-aten = torch.ops.aten
 
 
 def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:

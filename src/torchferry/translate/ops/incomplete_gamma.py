@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from torchferry.foreign.torch_operators import aten
 from torchferry.translate.ops.loop import repeat
 from torchferry.translate.ops.special import in_double, lgamma, polynomial
 
-aten = torch.ops.aten
 STEPS = 256
 LARGE = 100.0
 NODES, WEIGHTS = ((v / 2).tolist() for v in np.polynomial.legendre.leggauss(24))

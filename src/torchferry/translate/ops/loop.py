@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from torchferry.errors import ForeignApiMoved
-from torchferry.translate.complex_forms import Forms, complex_tensor
-
-
-@cache
-def _scan_op() -> Any:
-    try:
-        from torch._higher_order_ops.scan import scan_op
-    except ImportError as error:
-        raise ForeignApiMoved(f"torch {torch.__version__} keeps its scan operator elsewhere: {error}") from error
-    return scan_op
+from torchferry.foreign.torch_complex import ComplexTensor
+from torchferry.foreign.torch_control_flow import scan_op
+from torchferry.translate.complex_forms import Forms
 
 
 def repeat(times: int, state: Sequence[Tensor], body: Callable[..., Sequence[Tensor]]) -> list[Tensor]:
@@ -34,7 +25,7 @@ def repeat(times: int, state: Sequence[Tensor], body: Callable[..., Sequence[Ten
             return _own(body(k, *whole(now)))
 
     apart, whole = _halved(state)
-    return whole(list(_scan_op()(step, _own(apart), [torch.arange(times)], ()))[: len(apart)])
+    return whole(list(scan_op(step, _own(apart), [torch.arange(times)], ()))[: len(apart)])
 
 
 def accumulate(state: Sequence[Tensor], items: Sequence[Tensor], body: Callable[..., Sequence[Tensor]]) -> list[Tensor]:
@@ -52,9 +43,9 @@ def accumulate(state: Sequence[Tensor], items: Sequence[Tensor], body: Callable[
 
     length = parts[0].shape[0]
     if isinstance(length, int):
-        return whole(list(_scan_op()(step, _own(apart), parts, ()))[count:])
+        return whole(list(scan_op(step, _own(apart), parts, ()))[count:])
     longer = [torch.cat([part, torch.zeros(1, *part.shape[1:], dtype=part.dtype)]) for part in parts]
-    return whole([made.narrow(0, 0, length) for made in list(_scan_op()(step, _own(apart), longer, ()))[count:]])
+    return whole([made.narrow(0, 0, length) for made in list(scan_op(step, _own(apart), longer, ()))[count:]])
 
 
 def _own(values: Sequence[Tensor]) -> list[Tensor]:
@@ -64,11 +55,11 @@ def _own(values: Sequence[Tensor]) -> list[Tensor]:
 
 def _halved(values: Sequence[Tensor]) -> tuple[list[Tensor], Callable[[Sequence[Tensor]], list[Tensor]]]:
     """Return the parts of the complex ones and the real ones, and what puts such a list together again."""
-    pairs = [isinstance(v, complex_tensor()) for v in values]
+    pairs = [isinstance(v, ComplexTensor) for v in values]
 
     def whole(parts: Sequence[Tensor]) -> list[Tensor]:
         rest = iter(parts)
-        return [complex_tensor()(next(rest), next(rest)) if pair else next(rest) for pair in pairs]
+        return [ComplexTensor(next(rest), next(rest)) if pair else next(rest) for pair in pairs]
 
     return [part for v, pair in zip(values, pairs, strict=True) for part in ((v.re, v.im) if pair else (v,))], whole
 

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-aten = torch.ops.aten
+from torchferry.foreign.torch_operators import aten
+
 NONE, MEAN = 0, 1  # torch's numbers for reductions; 2 is the sum
 
 

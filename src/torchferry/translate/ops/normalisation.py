@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import onnx_ir as ir
-import torch
 from onnxscript import opset18 as op
 from torch import Tensor
 
-aten = torch.ops.aten
+from torchferry.foreign.torch_operators import aten
 
 
 def batch_norm(

@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from torchferry.foreign.torch_operators import aten
+from torchferry.foreign.torch_shapes import statically_known_true
 from torchferry.translate.ops.elimination import column, diagonal, row
 from torchferry.translate.ops.loop import repeat
 
-aten = torch.ops.aten
 SWEEPS = 10
 NOTHING = 1e-14  # of the largest singular value
 

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchferry.foreign.torch_operators import aten
 from torchferry.translate.ops.loop import repeat
 from torchferry.translate.ops.special import in_double
 
-aten = torch.ops.aten
 HIGHEST = 128
 Next = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]  # (k, x, P_k, P_k-1) -> P_k+1
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from torchferry.bins import bins, largest
-
-aten = torch.ops.aten
+from torchferry.foreign.torch_operators import aten
 
 
 def _average(x: Tensor, axis: int, count: int) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-aten = torch.ops.aten
+from torchferry.foreign.torch_operators import aten
 
 
 def resize(self: Tensor, size: Sequence[Any], *, memory_format: Any = None) -> Tensor:

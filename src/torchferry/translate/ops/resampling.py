@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-aten = torch.ops.aten
+from torchferry.foreign.torch_operators import aten
 
 
 def _triangle(x: Tensor) -> Tensor:
@@ -54,7 +54,7 @@ def antialiased(reach: int, shape: Callable[[Tensor], Tensor]) -> Callable[..., 
 
 def average_pool(axes: int) -> Callable[..., Tensor]:
     """Return avg_pool with `divisor_override`; NotImplemented for the plain one, which is translated as it is."""
-    pool = getattr(torch.ops.aten, f"avg_pool{axes}d")
+    pool = getattr(aten, f"avg_pool{axes}d")
 
     def function(
         self: Tensor,

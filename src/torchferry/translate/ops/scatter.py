@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-aten = torch.ops.aten
+from torchferry.foreign.torch_operators import aten
+
 REDUCTIONS = {"sum", "prod", "mean", "amax", "amin"}
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-aten = torch.ops.aten
+from torchferry.foreign.torch_operators import aten
+
 START = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -torch.inf, "min": torch.inf}
 
 

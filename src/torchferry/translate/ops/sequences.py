@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
 
-import torch
 from torch import Tensor
 
-aten = torch.ops.aten
+from torchferry.foreign.torch_operators import aten
 
 
 def each(function: Callable[[Tensor], Tensor]) -> Callable[[Sequence[Tensor]], list[Tensor]]:

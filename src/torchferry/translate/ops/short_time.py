@@ -8,9 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchferry.foreign.torch_operators import aten
 from torchferry.signals import istft, window_of
-
-aten = torch.ops.aten
 
 
 def stft(

@@ -16,7 +16,9 @@ import onnx_ir as ir
 import torch
 from onnxscript import opset18 as op
 
-aten = torch.ops.aten
+from torchferry.foreign.torch_operators import aten
+from torchferry.foreign.torch_shapes import sym_functions
+
 FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
 
@@ -134,6 +136,17 @@ def remainder(self: Any, other: Any) -> Any:
     return op.Mod(number, divisor)
 
 
+OF_SIZES: dict[str, Callable[..., Any]] = {  # those that torch has no public name for
+    "sqrt": of_float(op.Sqrt),
+    "log2": of_float(_log2),
+    "sin": of_float(op.Sin),
+    "cos": of_float(op.Cos),
+    "tan": in_single(op.Tan),
+    "tanh": of_float(op.Tanh),
+    "asin": in_single(op.Asin),
+    "acos": in_single(op.Acos),
+    "atan": in_single(op.Atan),
+}
 TRANSLATIONS: dict[Any, Callable[..., Any]] = {
     operator.add: arithmetic(op.Add, op.Add),
     operator.sub: arithmetic(op.Sub, op.Sub),
@@ -159,15 +172,7 @@ TRANSLATIONS: dict[Any, Callable[..., Any]] = {
     torch.sym_float: of_float(op.Identity),
     torch.sym_max: arithmetic(op.Max, op.Max),
     torch.sym_min: arithmetic(op.Min, op.Min),
-    torch._sym_sqrt: of_float(op.Sqrt),
-    torch._sym_log2: of_float(_log2),
-    torch._sym_sin: of_float(op.Sin),
-    torch._sym_cos: of_float(op.Cos),
-    torch._sym_tan: in_single(op.Tan),
-    torch._sym_tanh: of_float(op.Tanh),
-    torch._sym_asin: in_single(op.Asin),
-    torch._sym_acos: in_single(op.Acos),
-    torch._sym_atan: in_single(op.Atan),
+    **{function: OF_SIZES[name] for name, function in sym_functions().items() if name in OF_SIZES},
     aten.sym_numel.default: size_of,
     aten.remainder.Scalar: remainder,
     aten.remainder.Scalar_Tensor: remainder,

@@ -10,7 +10,7 @@ import torch
 from onnxscript import opset18 as op
 from torch import Tensor
 
-aten = torch.ops.aten
+from torchferry.foreign.torch_operators import aten
 
 
 def sort_stable(self: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:

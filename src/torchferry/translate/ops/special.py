@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchferry.foreign.torch_operators import aten
 from torchferry.translate.ops.loop import repeat
 
-aten = torch.ops.aten
 LANCZOS = (
     0.99999999999980993,
     676.5203681218851,

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
-import torch
 from onnxscript import opset18 as op
 
-aten = torch.ops.aten
+from torchferry.foreign.torch_operators import aten
+
 REAL_UP_TO, COMPLEX_UP_TO = 512, 256  # lengths whose matrix is at most a megabyte
 
 

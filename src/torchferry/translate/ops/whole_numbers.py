@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._decomp import decomposition_table
 
+from torchferry.foreign.torch_operators import aten
+from torchferry.foreign.torch_tracing import decompositions_of
 from torchferry.translate.ops.loop import repeat
 
-aten = torch.ops.aten
 STEPS = {torch.int64: 91, torch.int32: 46, torch.int16: 23, torch.int8: 12, torch.uint8: 13}  # of Euclid's algorithm, at most
 
 
@@ -108,5 +108,5 @@ WHOLES: dict[Any, Callable[..., Any]] = {
     aten.nansum.default: nansum,
     aten.gcd.default: gcd,
     aten.lcm.default: lcm,
-    aten.pixel_shuffle.default: decomposition_table[aten.pixel_shuffle.default],
+    **decompositions_of((aten.pixel_shuffle.default,)),
 }

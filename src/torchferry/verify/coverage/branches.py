@@ -16,6 +16,7 @@ import torch
 
 from torchferry import eager
 from torchferry.dispatch import Watching
+from torchferry.foreign.torch_operators import schema_of
 from torchferry.records import Fault
 from torchferry.verify.arrays import Array
 from torchferry.verify.coverage.mutants import with_values
@@ -149,7 +150,7 @@ class _Deciding(Watching):
         self.branches.see(decision, "false", bool((~truth).any()))
 
     def _clip(self, decision: str, func: Any, given: torch.Tensor, args: Any, kwargs: Any) -> None:
-        named = {a.name: v for a, v in zip(func._schema.arguments, args, strict=False)} | dict(kwargs)
+        named = {a.name: v for a, v in zip(schema_of(func).arguments, args, strict=False)} | dict(kwargs)
         for word, bound in (("below", named.get("min", named.get("min_val"))), ("above", named.get("max", named.get("max_val")))):
             if bound is not None:
                 far = given < bound if word == "below" else given > bound

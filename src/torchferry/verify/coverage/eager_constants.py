@@ -16,6 +16,10 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from torchferry import eager
 from torchferry.dispatch import Watching
+from torchferry.foreign.torch_modules import tables_of
+from torchferry.foreign.torch_operators import is_mutable, schema_of
+from torchferry.foreign.torch_tensors import storage_identity
+from torchferry.foreign.torch_trees import tree_leaves
 from torchferry.verify.run.eager_trace import op_name
 
 INPUT = ""  # stands among the origins of a value that an input, or a random number, went into
@@ -48,7 +52,8 @@ def held(module: torch.nn.Module, prefix: str = "") -> dict[str, torch.Tensor]:
     found: dict[str, torch.Tensor] = {}
     for path, part in module.named_modules():
         attributes = {n: v for n, v in vars(part).items() if isinstance(v, torch.Tensor)}
-        for name, tensor in {**attributes, **part._parameters, **part._buffers}.items():
+        parameters, buffers = tables_of(part)
+        for name, tensor in {**attributes, **parameters, **buffers}.items():
             if tensor is not None and tensor.layout is torch.strided and not tensor.is_meta:
                 full = f"{path}.{name}" if path else name
                 found.setdefault(full.removeprefix(prefix), tensor)
@@ -101,8 +106,8 @@ class _Watcher(Watching):
         out = func(*args, **(kwargs or {}))
         self.seen.ops.append(str(func))
         results = list(_tensors(out))
-        if func._schema.is_mutable:
-            for argument, tensor in zip(func._schema.arguments, args, strict=False):
+        if is_mutable(func):
+            for argument, tensor in zip(schema_of(func).arguments, args, strict=False):
                 if argument.alias_info is not None and argument.alias_info.is_write and isinstance(tensor, torch.Tensor):
                     self.seen.written.update(self.names.get(_number(tensor), ()))
                     self._mark(tensor, origin)
@@ -128,7 +133,7 @@ class _Watcher(Watching):
 
 
 def _tensors(tree: Any) -> Iterator[torch.Tensor]:
-    for leaf in torch.utils._pytree.tree_leaves(tree):
+    for leaf in tree_leaves(tree):
         if isinstance(leaf, torch.Tensor) and not leaf.is_nested:
             yield leaf
 
@@ -137,4 +142,4 @@ def _number(tensor: torch.Tensor) -> int:
     """Return what tells a tensor's memory from any other, 0 where it has none of its own."""
     if tensor.layout is not torch.strided or tensor.is_meta:
         return 0
-    return int(tensor.untyped_storage()._cdata)
+    return storage_identity(tensor)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import torch
 
+from torchferry.foreign.torch_modules import BatchNorm
 from torchferry.verify.arrays import Array
 from torchferry.verify.coverage.equality import close, orders
 from torchferry.verify.coverage.recipes import Normalised, factors, reordered
@@ -19,7 +20,7 @@ def norms(module: torch.nn.Module, prefix: str) -> dict[str, float]:
     """Return the batch normalisations that keep statistics: their paths, with the dot, and what they add to the variance."""
     found = {}
     for path, part in module.named_modules():
-        if isinstance(part, torch.nn.modules.batchnorm._BatchNorm) and part.running_var is not None and not part.training:
+        if isinstance(part, BatchNorm) and part.running_var is not None and not part.training:
             found[f"{path}.".removeprefix(prefix)] = float(part.eps)
     return found
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 import torch
 
 from torchferry import eager
+from torchferry.foreign.torch_modules import BUFFERS
+from torchferry.foreign.torch_tensors import times_written
 from torchferry.records import Fault, Finding, Location
 from torchferry.verify.arrays import Array
 from torchferry.verify.explain import source_lines as source
@@ -60,7 +62,7 @@ def _attributes(module: torch.nn.Module) -> Mapping[tuple[str, str], object]:
     held: dict[tuple[str, str], object] = {}
     for owner, part in module.named_modules():
         for name, value in vars(part).items():
-            if name == "_buffers":
+            if name == BUFFERS:
                 held.update({(owner, n): _trace(b) for n, b in value.items()})
             elif not name.startswith("_"):
                 held[owner, name] = _trace(value)
@@ -69,7 +71,7 @@ def _attributes(module: torch.nn.Module) -> Mapping[tuple[str, str], object]:
 
 def _trace(value: object) -> object:
     if isinstance(value, torch.Tensor):
-        return ("tensor", id(value), value._version)
+        return ("tensor", id(value), times_written(value))
     if isinstance(value, list | tuple | dict | set):
         return (type(value).__name__, len(value))
     return value if isinstance(value, int | float | str | bool | type(None)) else id(value)

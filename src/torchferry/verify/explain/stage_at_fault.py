@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-
 from torchferry import eager
+from torchferry.foreign.torch_trees import tree_leaves
 from torchferry.records import Case
 from torchferry.verify.arrays import Array, arrays
 from torchferry.verify.explain.cause import STAGES
@@ -40,7 +39,7 @@ def _right(program: Any, failing: Judged) -> bool:
     """Return whether a program gives what eager gives; one that refuses the input, by a guard, does not."""
     try:
         module = program.module(check_guards=True)
-        got = arrays(torch.utils._pytree.tree_leaves(eager.call(_Flat(module), tuple(failing.args))))
+        got = arrays(tree_leaves(eager.call(_Flat(module), tuple(failing.args))))
     except Exception:  # guards, and whatever a graph may raise at other sizes
         return False
     return _alike(failing.want, got)
@@ -51,7 +50,7 @@ class _Flat:
         self.module = module
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
-        return tuple(torch.utils._pytree.tree_leaves(self.module(*args)))
+        return tuple(tree_leaves(self.module(*args)))
 
 
 def _alike(want: Sequence[Array], got: Sequence[Array]) -> bool:

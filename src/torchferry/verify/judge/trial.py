@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from torchferry import ort
+from torchferry.foreign import onnxruntime as ort
 from torchferry.records import Difference, Fault, Tolerance, Trial
 from torchferry.verify.arrays import Array, is_float, wide
 from torchferry.verify.judge.compare import compare, wrong

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map
 
 from torchferry import eager
 from torchferry.dispatch import Watching
+from torchferry.foreign.torch_operators import is_mutable, schema_of
+from torchferry.foreign.torch_trees import arg_tree_leaves, tree_map
 from torchferry.verify.arrays import Array, arrays
 from torchferry.verify.run.eager_trace import op_name
 
@@ -56,13 +57,13 @@ class _Shadow(Watching):
         return self._shadows[id(tensor)][1]
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        given = [t for t in torch.utils._pytree.arg_tree_leaves(*args, **kwargs) if isinstance(t, torch.Tensor)]
+        given = [t for t in arg_tree_leaves(*args, **kwargs) if isinstance(t, torch.Tensor)]
         widened = None
         plain = torch.Tag.nondeterministic_seeded not in func.tags and op_name(func) not in MEMORY
         if plain and any(t.dtype in WIDE for t in given):
             widened = tree_map(self._wide, (tuple(args), kwargs))  # before eager may overwrite its argument
         out = func(*args, **kwargs)
-        if not plain and func._schema.is_mutable:  # what was known of it is no longer true
+        if not plain and is_mutable(func):  # what was known of it is no longer true
             self._shadows = {k: v for k, v in self._shadows.items() if all(v[0] is not t for t in given)}
         if widened is not None:
             self._keep(out, _computed(func, widened[0], widened[1], out))
@@ -92,7 +93,7 @@ def _computed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
 def _picked(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], results: Sequence[torch.Tensor]) -> Any:
     """Return the shadow's numbers at the places that eager picked."""
     values, places = results
-    taken = {**dict(zip((a.name for a in func._schema.arguments), args, strict=False)), **kwargs}
+    taken = {**dict(zip((a.name for a in schema_of(func).arguments), args, strict=False)), **kwargs}
     axis = taken.get("dim", -1)
     keys = args[0]
     if not keys.dim():

@@ -15,6 +15,8 @@ import torch
 
 from torchferry import eager
 from torchferry.dispatch import Watching
+from torchferry.foreign.torch_operators import is_mutable
+from torchferry.foreign.torch_trees import arg_tree_leaves
 from torchferry.records import Location
 from torchferry.verify.arrays import Array, array
 
@@ -113,7 +115,7 @@ class _Recorder(Watching):
                 dtypes,
                 terms(str(func), taken, results),
                 values,
-                bool(func._schema.is_mutable),
+                is_mutable(func),
                 tuple(id(a) for a in taken),
                 torch.Tag.nondeterministic_seeded in func.tags,
                 array(taken[0]).copy() if keyed and taken[0].numel() <= MOST_VALUES else None,
@@ -126,7 +128,7 @@ class _Recorder(Watching):
         return out
 
     def _makers(self, args: Any, kwargs: Any) -> tuple[int, ...]:
-        given = [t for t in torch.utils._pytree.arg_tree_leaves(*args, **(kwargs or {})) if isinstance(t, torch.Tensor)]
+        given = [t for t in arg_tree_leaves(*args, **(kwargs or {})) if isinstance(t, torch.Tensor)]
         memory = [_storage(t) for t in given if not t.is_nested]
         return tuple(sorted({self.makers[m] for m in memory if m in self.makers}))
 

@@ -9,6 +9,7 @@ import torch
 
 from torchferry.capture.prepare import recurrent
 from torchferry.capture.prepare.script.builtins import BUILTINS, CODES, OF_TENSORS
+from torchferry.foreign.torch_operators import schema_of
 
 Lookup = Callable[[str, str], Any]  # of an attribute: the path of the part, and its name
 
@@ -125,7 +126,7 @@ def _operator(node: Any, given: list[Any]) -> Any:
 
 def _called(operator: Any, given: list[Any]) -> Any:
     """Return an operator's result; TorchScript gives all arguments by position, torch wants some by name."""
-    arguments = operator._schema.arguments
+    arguments = schema_of(operator).arguments
     named = {a.name: v for a, v in zip(arguments, given, strict=False) if a.kwarg_only}
     return operator(*[v for a, v in zip(arguments, given, strict=False) if not a.kwarg_only], **named)
 

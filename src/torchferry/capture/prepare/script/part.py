@@ -8,6 +8,8 @@ import torch
 from torch import nn
 
 from torchferry.capture.prepare.script.interpreter import Owner, run
+from torchferry.foreign.torch_modules import children_of, tables_of
+from torchferry.foreign.torch_tensors import script_schema
 from torchferry.records import Facts
 
 
@@ -40,15 +42,14 @@ class Interpreted(nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the compiled forward computes."""
-        method = self.script[0]._c._get_method("forward")
-        return run(self.script[0].inlined_graph, _bound(method.schema, args, kwargs), self._lookup)
+        return run(self.script[0].inlined_graph, _bound(script_schema(self.script[0]), args, kwargs), self._lookup)
 
     def _lookup(self, path: str, name: str) -> Any:
         """Return an attribute of a part: a weight of this module, another part, or a constant of the compiled module."""
         owner: Any = self
         for step in path.split(".") if path else ():
-            owner = owner._modules.get(step) if owner is not None else None
-        for table in (owner._parameters, owner._buffers) if owner is not None else ():
+            owner = children_of(owner).get(step) if owner is not None else None
+        for table in tables_of(owner) if owner is not None else ():
             if name in table:
                 return table[name]
         source = self.script[0]
@@ -62,9 +63,9 @@ def _keep(module: nn.Module, name: str, tensor: Any) -> None:
     """Put a tensor under a dotted name, making the modules in between."""
     *path, last = name.split(".")
     for step in path:
-        if step not in module._modules:
+        if step not in children_of(module):
             module.add_module(step, nn.Module())
-        module = module._modules[step]  # type: ignore[assignment]
+        module = children_of(module)[step]
     if isinstance(tensor, nn.Parameter):
         module.register_parameter(last, tensor)
     else:

@@ -11,6 +11,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from torchferry import eager
 from torchferry.dispatch import Watching
+from torchferry.foreign.torch_operators import is_mutable
 from torchferry.verify.arrays import Array, arrays
 from torchferry.verify.run.eager_trace import EXACT, PRODUCTS, op_name, terms
 
@@ -53,19 +54,19 @@ class Noisy(Watching):
         given = [a for a in args if isinstance(a, torch.Tensor) and not a.is_nested]
         scale = _scale(op_name(func).rstrip("_"), given)
         whole = _of_sizes(func, args, kwargs)
-        if _errs_in_its_argument(op_name(func)) and not func._schema.is_mutable:
+        if _errs_in_its_argument(op_name(func)) and not is_mutable(func):
             args = tuple(nudge(a, self._generator, self._size) if _float(a) else a for a in args)
         out = func(*args, **kwargs)
         if whole is not None:
             return out + _signs(out, self._generator) * torch.finfo(out.dtype).eps * torch.maximum(
                 whole, out.abs() * math.sqrt(terms(str(func), given, [out]))
             )
-        if isinstance(out, tuple) and not func._schema.is_mutable:
+        if isinstance(out, tuple) and not is_mutable(func):
             return tuple(self._noisy(o, scale, terms(str(func), given, [o])) if _float(o) else o for o in out)
         if not _float(out):
             return out
         moved = self._noisy(out, scale, terms(str(func), given, [out]))
-        return out.copy_(moved) if func._schema.is_mutable and moved is not out else moved
+        return out.copy_(moved) if is_mutable(func) and moved is not out else moved
 
     def _noisy(self, out: torch.Tensor, scale: Any, many: int) -> torch.Tensor:
         if scale is not None:
@@ -80,7 +81,7 @@ def _errs_in_its_argument(name: str) -> bool:
 def _of_sizes(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor | None:
     """Return what a plain sum, or a sum of products, comes to if none of its terms is negative; None for other operators."""
     name = op_name(func)
-    if (name not in PLAIN_SUMS and name not in PRODUCTS and name != "convolution") or func._schema.is_mutable:
+    if (name not in PLAIN_SUMS and name not in PRODUCTS and name != "convolution") or is_mutable(func):
         return None
     whole = func(*(a.abs() if _float(a) else a for a in args), **kwargs)
     return whole if _float(whole) else None

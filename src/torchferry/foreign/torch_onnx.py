@@ -1,12 +1,15 @@
-"""The only file that calls torch.onnx: an ExportedProgram that we captured becomes an onnx_ir.Model.
+"""Door to torch.onnx: an ExportedProgram that we captured becomes an onnx_ir.Model.
 
 `torch.onnx.export` rebuilds its registry, decomposes and optimises on every call, and may capture again with narrower
-shapes. So the narrower internals behind it are called here one by one; when they move, `ForeignApiMoved` says so.
+shapes. So the narrower internals behind it are called here one by one.
+Relies on `torch.onnx._internal.exporter` (since torch 2.5): its registry with `functions` and `_opset_version`, its table of
+decompositions, its dispatch of a node to a translation, its passes for type promotion and assertions, its builder with the
+error that names a node, and `_torchlib.ops.hop.call_op`, which adds a node from within a translation.
+Should they move: `torch.onnx.export(program, custom_translation_table=...)` is public, and does all of it at once.
 """
 
 from __future__ import annotations
 
-import copy
 import logging
 import operator
 import re
@@ -20,19 +23,20 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
-from torchferry.errors import ForeignApiMoved
-from torchferry.retrace import free_sizes
+from torchferry.foreign.moved import relying_on
+from torchferry.foreign.torch_export import with_graph_module
+from torchferry.foreign.torch_operators import aten
 
 BASE_OPSET = 18  # what torch.onnx's own operator library is written in
 
 
-NOISY = ("torch", "torch.onnx", "onnxscript", "onnx_ir", "torch.fx", "torch.export", "torch._subclasses.fake_tensor")
+LOGGERS = ("torch", "torch.onnx", "onnxscript", "onnx_ir", "torch.fx", "torch.export", "torch._subclasses.fake_tensor")
 
 
 @cache
 def _internals() -> SimpleNamespace:
     """Return the private functions of torch.onnx that are used here."""
-    try:
+    with relying_on("torch", "the inside of torch.onnx"):
         from torch.onnx._internal.exporter import _core, _decomp, _dispatching, _errors, _fx_passes, _registration
         from torch.onnx._internal.exporter._torchlib.ops import hop
 
@@ -47,8 +51,6 @@ def _internals() -> SimpleNamespace:
             Error=_errors.ConversionError,
             drop_assertions=_fx_passes.remove_assertion_nodes,
         )
-    except (ImportError, AttributeError) as error:
-        raise ForeignApiMoved(f"torch {torch.__version__} keeps the inside of torch.onnx elsewhere: {error}") from error
 
 
 @cache
@@ -80,19 +82,17 @@ def decomposition_table(registry: Any) -> dict[Any, Callable[..., Any]]:
 
 def decompose(program: Any, table: Mapping[Any, Callable[..., Any]]) -> Any:
     """Return the program in operators that can be translated, without in-place writes."""
-    with silent(), free_sizes():
+    with silent():
         return program.run_decompositions(dict(table))
 
 
 def promote(program: Any) -> Any:
     """Return the program with casts where torch promotes types by itself, and without its assertions."""
-    inside, ready = _internals(), copy.copy(program)  # the user may hold the program: its graph is not touched
-    before = {node: _dtype(node) for node in program.graph.nodes}
-    with silent(), free_sizes():
+    inside, before = _internals(), {node: _dtype(node) for node in program.graph.nodes}
+    with silent():
         inside.promote(program.graph_module)
         _cast_back(program.graph, before)
-        ready._graph_module = inside.drop_assertions(program.graph_module)
-    return ready
+        return with_graph_module(program, inside.drop_assertions(program.graph_module))
 
 
 def _dtype(node: Any) -> torch.dtype | None:
@@ -108,7 +108,7 @@ def _cast_back(graph: Any, before: Mapping[Any, torch.dtype | None]) -> None:
             continue
         users = list(node.users)
         with graph.inserting_after(node):
-            back = graph.call_function(torch.ops.aten._to_copy.default, (node,), {"dtype": wanted})
+            back = graph.call_function(aten._to_copy.default, (node,), {"dtype": wanted})
         back.meta = {**node.meta, "val": node.meta["val"].to(wanted)}
         for user in users:
             user.replace_input_with(node, back)
@@ -146,7 +146,7 @@ def build(program: Any, registry: Any) -> ir.Model:
 @contextmanager
 def silent() -> Iterator[None]:
     """Keep torch.onnx's and onnxscript's warnings and logs away from the user's terminal."""
-    loggers = [logging.getLogger(name) for name in NOISY]
+    loggers = [logging.getLogger(name) for name in LOGGERS]
     levels = [log.level for log in loggers]
     try:
         for log in loggers:

@@ -1,4 +1,9 @@
-"""The one door to onnxruntime: what it takes, its sessions, and the body of the process that opens unknown models (`serve`).
+"""Door to onnxruntime: what it takes, its sessions, and the body of the process that opens unknown models (`serve`).
+
+Relies on two functions of its private module `onnxruntime.capi.onnxruntime_pybind11_state`, `get_all_opkernel_def` and
+`get_all_operator_schema`, which some builds lack: then its kernels are not known. And on the words in which it refuses a model
+of too new a version, as there is no other way to ask for its limits.
+Should they move: `release_kernels.json` has the kernels of past releases, and `releases.py` their limits.
 
 That process starts by importing this file, so what only its parent needs is imported where it is used.
 """
@@ -112,15 +117,16 @@ def lays_out_in_blocks() -> bool:
 
 
 def _told(model: bytes, pattern: str) -> int:
-    from torchferry.errors import ForeignApiMoved
+    from torchferry.foreign.moved import moved
 
+    limits = "the words for the versions that it takes"
     try:
         session(model)
     except Exception as error:
         if match := re.search(pattern, str(error)):
             return int(match[1])
-        raise ForeignApiMoved(f"onnxruntime {version()} words its limits in a way we do not know: {error}") from error
-    raise ForeignApiMoved(f"onnxruntime {version()} opened a model of a version that does not exist")
+        raise moved("onnxruntime", limits, error) from error
+    raise moved("onnxruntime", limits, "it opened a model of a version that does not exist")
 
 
 def _one_node_model(ir_version: int, opset: int) -> bytes:

@@ -1,0 +1,6 @@
+"""The doors to what other packages keep private: the only files that touch it, one for each package and theme.
+
+Each door says what it relies on, where that was found and what to turn to when it moves; the rest of torchferry sees names
+that look public. A door imports nothing of torchferry's but errors and other doors. What a release no longer has raises
+`ForeignApiMoved` where the door is first imported, and `tests/foreign` says which door it was.
+"""

@@ -1,0 +1,53 @@
+"""Door to what a tensor, or a packed object, keeps in C++: its version, its storage's identity, the kind of what is packed.
+
+Relies on `Tensor._version`, `UntypedStorage._cdata`, `torch._make_per_tensor_quantized_tensor` and its twin for channels, on
+`torch.ScriptObject._type`, and on `_c._get_method` of a script module; and on the functions `torch._C._nn.pad_sequence`.
+Should they move: a copy of the values tells a write from none, `StorageWeakRef` tells storages apart, and
+`torch.quantize_per_tensor` makes quantised tensors from real numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from torchferry.foreign.moved import relying_on
+
+with relying_on("torch", "the inside of its tensors"):
+    quantised_tensor = torch._make_per_tensor_quantized_tensor
+    quantised_tensor_by_channel = torch._make_per_channel_quantized_tensor
+    pad_sequence = torch._C._nn.pad_sequence
+    getattr(torch.Tensor, "_version")  # noqa: B009
+    getattr(torch.UntypedStorage, "_cdata")  # noqa: B009
+    getattr(torch.ScriptObject, "_type")  # noqa: B009
+
+__all__ = [
+    "packed_kind",
+    "pad_sequence",
+    "quantised_tensor",
+    "quantised_tensor_by_channel",
+    "script_schema",
+    "storage_identity",
+    "times_written",
+]
+
+
+def times_written(tensor: torch.Tensor) -> int:
+    """Return how often a tensor was written into."""
+    return int(tensor._version)
+
+
+def storage_identity(tensor: torch.Tensor) -> int:
+    """Return what tells a tensor's memory from any other that is alive."""
+    return int(tensor.untyped_storage()._cdata)
+
+
+def packed_kind(packed: Any) -> str:
+    """Return the full name of the class in C++ of a packed object."""
+    return str(packed._type())
+
+
+def script_schema(script: Any) -> Any:
+    """Return the signature of a script module's forward."""
+    return script._c._get_method("forward").schema
