@@ -20,6 +20,7 @@ from torchferry.capture import guards, strategies
 from torchferry.capture.attempt import once
 from torchferry.capture.parameters import with_parameters
 from torchferry.deadline import TookTooLong
+from torchferry.foreign.torch_control_flow import SCAN
 from torchferry.foreign.torch_export import unchecked
 from torchferry.guards import holds, symbols
 from torchferry.records import Bound, Dim
@@ -119,7 +120,7 @@ def _too_many(sizes: dict[str, int]) -> str:
     told = ", ".join(f"{name}={size}" for name, size in sizes.items())
     return (
         f"after {MOST_PIECES} captures, sizes such as {told} are still not covered: the code is another for every size, as"
-        " that of a loop is; `torch._higher_order_ops.scan`, `torch.vmap` or one operation on the whole tensor would do"
+        f" that of a loop is; `{SCAN}`, `torch.vmap` or one operation on the whole tensor would do"
     )
 
 

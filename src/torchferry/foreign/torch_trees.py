@@ -1,7 +1,7 @@
 """Door to torch's own trees of tensors (`torch.utils._pytree`): nested tuples, lists, dicts and what users registered.
 
 Relies on tree_flatten, tree_unflatten, tree_leaves, tree_map and SUPPORTED_NODES, and on arg_tree_leaves (since torch 2.2).
-Should the module move: `torch.utils._cxx_pytree` and the package optree have the same functions; SUPPORTED_NODES alone, the
+Should they move: `torch.utils._cxx_pytree` and the package optree have the same functions; SUPPORTED_NODES alone, the
 table of registered classes, has no twin there.
 """
 

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from torchferry.foreign.torch_modules import children_of
 from torchferry.records import Facts
 
 
@@ -32,11 +33,12 @@ def _forward(self: Any, src: Tensor, mask: Any = None, src_key_padding_mask: Any
     """Return the encoder's output, with zeros before the last norm where eager puts them."""
     if src_key_padding_mask is None or mask is not None or src.dim() != 3:
         return nn.TransformerEncoder.forward(self, src, mask, src_key_padding_mask, is_causal)
-    norm, self._modules["norm"] = self._modules.get("norm"), None
+    parts = children_of(self)
+    norm, parts["norm"] = parts.get("norm"), None
     try:
         output = nn.TransformerEncoder.forward(self, src, mask, src_key_padding_mask, is_causal)
     finally:
-        self._modules["norm"] = norm
+        parts["norm"] = norm
     padded = src_key_padding_mask if src_key_padding_mask.dtype == torch.bool else src_key_padding_mask != 0
     # a step that is kept behind one that is padded: then the padding is not all on the right
     ragged = (padded[:, :-1] & ~padded[:, 1:]).any() if getattr(self, "mask_check", True) else torch.zeros((), dtype=torch.bool)

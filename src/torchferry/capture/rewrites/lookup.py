@@ -7,6 +7,7 @@ import ast
 from torchferry.capture.rewrites import conditions, names
 from torchferry.capture.rewrites.blocks import always_returns, find
 from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
+from torchferry.foreign.torch_trees import TREE_MAP
 
 
 def suits(statement: ast.stmt) -> bool:
@@ -45,7 +46,7 @@ def rewrite(function: FunctionNode, line: int) -> None:
     number = f"torch.as_tensor({ast.unparse(index)}).reshape(1)"
     code = f"""tried_{line} = [with_item_{line}({items}[i]{given}) for i in range(len({items}))]
 chosen_{line} = torch.where({number} < 0, {number} + len(tried_{line}), {number})
-return torch.utils._pytree.tree_map(lambda *each: torch.stack(each).index_select(0, chosen_{line}).squeeze(0), *tried_{line})"""
+return {TREE_MAP}(lambda *each: torch.stack(each).index_select(0, chosen_{line}).squeeze(0), *tried_{line})"""
     wrapped = ast.parse("def f():\n" + "\n".join("    " + text for text in code.split("\n"))).body[0]
     assert isinstance(wrapped, ast.FunctionDef)
     place.replace([each, *wrapped.body], drop_rest=True)
