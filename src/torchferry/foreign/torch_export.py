@@ -18,7 +18,6 @@ from torchferry.foreign.moved import relying_on
 from torchferry.foreign.replaced import replaced
 
 with relying_on("torch", "the inside of torch.export"):
-    from torch._export.converter import TS2EPConverter
     from torch._export.non_strict_utils import _NonStrictTorchFunctionHandler
 
     _override = _NonStrictTorchFunctionHandler._override
@@ -76,6 +75,8 @@ def unchecked(program: Any) -> Any:
 
 def from_script(traced: Any, args: tuple[Any, ...]) -> Any:
     """Return a traced or scripted module as a program."""
+    with relying_on("torch", "its conversion of TorchScript"):
+        from torch._export.converter import TS2EPConverter  # a third of a second, for few models
     return TS2EPConverter(traced, args, {}).convert()
 
 
