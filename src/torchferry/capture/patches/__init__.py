@@ -23,6 +23,7 @@ from torchferry.capture.patches import (
     transformers_own,
     windows,
 )
+from torchferry.capture.patches.reach import reached
 from torchferry.eager import one_at_a_time
 from torchferry.foreign.torch_dynamo import see_all_functions
 from torchferry.records import Finding
@@ -32,7 +33,6 @@ Patch = Callable[[Any], AbstractContextManager[Any]]
 # Every patch lets through what it is not meant for, so all of them are on for every capture.
 ALL: dict[str, Patch] = {
     "guard-origins": guard_origins.patch,
-    "numbers": numbers.patch,
     "looking-functions": looking_functions.patch,
     "sized-functions": sized_functions.patch,
     "slices": slices.patch,
@@ -45,12 +45,6 @@ ALL: dict[str, Patch] = {
     "windows": windows.patch,
 }
 
-# These also note what they saw.
-NOTING: dict[str, Callable[[list[Finding]], AbstractContextManager[Any]]] = {
-    "export-flags": export_flags.noted,
-    "host-random": host_random.noted,
-}
-
 
 @contextmanager
 def active(module: Any, notes: list[Finding]) -> Iterator[None]:
@@ -59,7 +53,9 @@ def active(module: Any, notes: list[Finding]) -> Iterator[None]:
     with one_at_a_time, ExitStack() as stack:
         for patch in ALL.values():
             stack.enter_context(patch(module))
-        for noting in NOTING.values():
-            stack.enter_context(noting(notes))
+        found = reached(module)
+        stack.enter_context(numbers.patch(found))
+        stack.enter_context(export_flags.noted(notes))  # these also note what they saw
+        stack.enter_context(host_random.noted(found, notes))
         stack.enter_context(transformers_own.noted(module, notes))
         yield

@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from torchferry.capture.patches import numbers
 from torchferry.capture.patches.guard_origins import user_frame
+from torchferry.capture.patches.reach import Reached, like, standing_in
 from torchferry.foreign.replaced import replaced
 from torchferry.records import Finding, Location
 
@@ -37,12 +39,13 @@ _DRAWS = (
 
 
 @contextmanager
-def noted(notes: list[Finding]) -> Iterator[None]:
-    """Note each draw from Python's or numpy's generator while the block runs."""
-    with ExitStack() as stack:
-        for owner, words in ((random, "random"), (np.random, "np.random")):
-            draws = {n: _noting(getattr(owner, n), f"{words}.{n}", notes) for n in _DRAWS if hasattr(owner, n)}
-            stack.enter_context(replaced(owner, draws))
+def noted(found: Reached, notes: list[Finding]) -> Iterator[None]:
+    """Note each draw from Python's or numpy's generator that the code a model can reach makes while the block runs."""
+    table: dict[Any, Any] = {}
+    for owner, words in ((random, "random"), (np.random, "np.random")):
+        draws = {n: _noting(getattr(owner, n), f"{words}.{n}", notes) for n in _DRAWS if hasattr(owner, n)}
+        table |= {owner: like(owner, draws), **{getattr(owner, name): draw for name, draw in draws.items()}}
+    with standing_in(found, table), replaced(numbers.NUMPY, {"random": table[np.random]}):  # which stands for numpy there
         yield
 
 

@@ -1,7 +1,7 @@
 """`int(0.5 * n)`, `math.sqrt(n)`, `np.prod(shape)`, `len(x)`: arithmetic on sizes that move stays symbolic.
 
 Python's own functions must give back plain numbers, and so would freeze the example's size into the program. In the
-modules that hold the model's code, the names of these functions stand for ones that know symbolic numbers.
+modules that hold the model's code, and nowhere else, the names of these functions stand for ones that know symbolic numbers.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import linecache
 import math
 import operator
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from types import GeneratorType, ModuleType
+from types import GeneratorType
 from typing import Any
 
 import numpy as np
 import torch
 
-from torchferry.capture import source_map
+from torchferry.capture.patches.reach import Reached, homes, like, standing_in
+from torchferry.capture.patches.windows import OF_NUMPY
 from torchferry.foreign.replaced import replaced
 from torchferry.foreign.torch_shapes import sym_sqrt
 
@@ -248,14 +248,22 @@ def _numpy() -> dict[str, Any]:
 _MATH, _NUMPY = _math(), _numpy()
 
 
+NUMPY = like(np, {**_NUMPY, **OF_NUMPY})  # what the model's code has for numpy
+_STAND_INS: dict[Any, Any] = {
+    math: like(math, _MATH),
+    np: NUMPY,
+    **{getattr(math, name): function for name, function in _MATH.items()},
+    **{getattr(np, name): function for name, function in {**_NUMPY, **OF_NUMPY}.items()},
+}
+
+
 @contextmanager
-def patch(module: Any) -> Iterator[None]:
-    """Let the model's code see the symbolic functions for the block."""
+def patch(found: Reached) -> Iterator[None]:
+    """Let the code that a model can reach see the symbolic functions for the block, and no other code."""
     with ExitStack() as stack:
-        stack.enter_context(replaced(math, _MATH))
-        stack.enter_context(replaced(np, _NUMPY))
+        stack.enter_context(standing_in(found, _STAND_INS))
         stack.enter_context(replaced(torch.Tensor, {"astype": _astype, **_TENSORS}))
-        for home in homes(module):
+        for home in homes(found):
             kept = {*vars(home), *used_as_dtypes(home.__file__ or "")}
             own = {name: value for name, value in _NAMES.items() if name not in kept}
             stack.enter_context(replaced(home, own))
@@ -266,15 +274,3 @@ def patch(module: Any) -> Iterator[None]:
 def used_as_dtypes(file: str) -> frozenset[str]:
     """Return which of `int` and `float` a file hands on as a dtype: numpy and torch take the type itself, and nothing like it."""
     return frozenset(_AS_DTYPE.findall("".join(linecache.getlines(file))))
-
-
-def homes(module: Any) -> list[ModuleType]:
-    """Return the Python modules that hold the model's code: the user's own, and those of the model's classes outside torch."""
-    classes = {c for m in module.modules() for c in type(m).__mro__}
-    names = {c.__module__ for c in classes}
-    found = []
-    for name, home in list(sys.modules.items()):
-        file = getattr(home, "__file__", None) or ""
-        if isinstance(home, ModuleType) and (source_map.is_user_file(file) or (name in names and source_map.is_model_file(file))):
-            found.append(home)
-    return found

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -76,15 +76,13 @@ def _from_numpy(original: Callable[..., Any]) -> Callable[..., Any]:
     return given
 
 
-@contextmanager
-def patch(module: Any) -> Iterator[None]:
-    """Let the model's code see these functions for the block."""
-    shapes = {"hanning": _hanning, "hamming": _hamming, "blackman": _blackman, "bartlett": _bartlett}
-    windows = {name: _of_numpy(getattr(np, name), shape) for name, shape in shapes.items()}
-    with replaced(np, windows), replaced(torch, {"from_numpy": _from_numpy(torch.from_numpy)}):
-        yield
+def patch(module: Any) -> AbstractContextManager[None]:
+    """Return a context in which torch takes a tensor for an array: that is what numpy's windows are here."""
+    return replaced(torch, {"from_numpy": _from_numpy(torch.from_numpy)})
 
 
+_SHAPES = {"hanning": _hanning, "hamming": _hamming, "blackman": _blackman, "bartlett": _bartlett}
+OF_NUMPY = {name: _of_numpy(getattr(np, name), shape) for name, shape in _SHAPES.items()}
 SPELLED: dict[Any, Callable[..., torch.Tensor]] = {
     torch.hann_window: _of_torch(lambda index, last: _cosines(index, last, 0.5, 0.5)),
     torch.hamming_window: _of_torch(_cosines, alpha=0.54, beta=0.46),

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from torchferry.capture.patches.numbers import homes
+from torchferry.capture.patches.reach import homes, reached
 from torchferry.foreign.replaced import replaced
 from torchferry.foreign.torch_tracing import eager_transforms
 from torchferry.foreign.torch_trees import tree_map
@@ -36,7 +36,7 @@ _BY_REVERSE = {"jvp": (torch.func.jvp, jvp), "jacfwd": (torch.func.jacfwd, jacfw
 def by_reverse_mode(module: Any) -> Iterator[None]:
     """Let torch.func and the model's code take forward-mode derivatives by reverse mode for the block."""
     with ExitStack() as stack:
-        for home in (torch.func, eager_transforms, *homes(module)):
+        for home in (torch.func, eager_transforms, *homes(reached(module))):
             mine = {name: new for name, (old, new) in _BY_REVERSE.items() if vars(home).get(name) is old}
             stack.enter_context(replaced(home, mine))
         yield

@@ -1,0 +1,231 @@
+"""Which code a model can reach: the Python modules that hold it, and the closures that it reads names from.
+
+The search starts at the classes of the model's parts and at what these hold. It goes from a function to all that its code
+names: through its globals, its closure, attributes of modules and what it imports itself; and from a class to its methods, all
+of the user's own classes, and those of a package's that are called by name somewhere in what was reached. It ends where
+Python's, torch's or torchferry's own code begins. Code that it misses, because a name is put together at run time, is met by the
+functions that Python has.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+
+from torchferry.capture import source_map
+from torchferry.foreign.replaced import replaced
+
+LAYERS = "torch.nn."  # torch's Python code that is the model's as well, where it has such layers
+NOT_MODELS = ("numpy", "onnx", "onnxruntime", "onnxscript", "onnx_ir", "sympy", "pytest", "_pytest", "torchferry")
+OPERATIONS = ("__call__", "__enter__", "__exit__", "__getitem__", "__iter__", "__len__")  # called without being named
+EXAMPLES = "torchferry.catalogue."  # the models in there stand for a user's own
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The modules that hold a model's code, its closures, and the names of modules that functions import when they are called."""
+
+    modules: tuple[ModuleType, ...]
+    layers: tuple[ModuleType, ...]
+    cells: tuple[CellType, ...]
+    imports: frozenset[str]
+    classes: frozenset[str]  # the names of the modules that hold the classes of the model's parts
+
+
+def reached(model: torch.nn.Module) -> Reached:
+    """Return what the model's forward can reach."""
+    search = _Search(
+        {"forward", *(text for text in vars(model).values() if isinstance(text, str))}
+    )  # stage 1 keeps the method's name
+    for part in model.modules():
+        search.take(part)
+    while search.left:
+        search.follow(search.left.pop())
+    classes = frozenset(c.__module__ for part in model.modules() for c in type(part).__mro__)
+    layers = {n for n in classes if n.startswith(LAYERS)} | {torch.nn.functional.__name__}
+    return Reached(
+        tuple(search.modules.values()),
+        tuple(sys.modules[name] for name in sorted(layers) if name in sys.modules),
+        tuple(search.cells.values()),
+        frozenset(search.imports),
+        classes,
+    )
+
+
+def homes(found: Reached) -> list[ModuleType]:
+    """Return the modules whose builtins may stand for others: the user's own, and those of the model's classes."""
+    return [home for home in found.modules if home.__name__ in found.classes or _is_user_file(home.__file__ or "")]
+
+
+@contextmanager
+def standing_in(found: Reached, table: Mapping[Any, Any]) -> Iterator[None]:
+    """Let other things stand for some modules and functions, the keys, wherever the reached code has a name for these.
+
+    A function that imports such a module in its own body is given it by Python; for such a model the module itself is changed.
+    """
+    by_identity = {id(old): new for old, new in table.items()}
+    with ExitStack() as stack:
+        for home in (*found.modules, *found.layers):
+            names = {name: by_identity[id(value)] for name, value in vars(home).items() if id(value) in by_identity}
+            stack.enter_context(replaced(home, names))
+        for cell in found.cells:
+            if cell != CellType() and id(cell.cell_contents) in by_identity:
+                stack.callback(setattr, cell, "cell_contents", cell.cell_contents)
+                cell.cell_contents = by_identity[id(cell.cell_contents)]
+        for old, new in table.items():
+            if isinstance(old, ModuleType) and old.__name__ in found.imports:
+                changed = {name: value for name, value in vars(new).items() if vars(old).get(name) is not value}
+                stack.enter_context(replaced(old, changed))
+        yield
+
+
+def like(module: ModuleType, changes: Mapping[str, Any]) -> ModuleType:
+    """Return a module that has all that another one has, but for some changes."""
+    other = ModuleType(module.__name__)
+    vars(other).update({**vars(module), **changes})
+    return other
+
+
+class _Search:
+    """What was found so far, and what is left to look at."""
+
+    def __init__(self, names: set[str]) -> None:
+        self.names = {*names, *OPERATIONS}  # that reached code looks up
+        self.waiting: dict[str, list[Any]] = {}  # methods of packages' classes that no reached code has named so far
+        self.modules: dict[str, ModuleType] = {}
+        self.cells: dict[int, CellType] = {}
+        self.imports: set[str] = set()
+        self.left: list[Any] = []
+        self.seen: dict[int, Any] = {}  # kept, so that no other object gets the same identity
+
+    def take(self, value: Any) -> None:
+        """Keep a value to look at, if it may lead to code."""
+        if id(value) not in self.seen and not isinstance(value, str | int | float | torch.Tensor | np.ndarray | None):
+            self.seen[id(value)] = value
+            self.left.append(value)
+
+    def take_all(self, values: Iterable[Any]) -> None:
+        for value in list(values):
+            self.take(value)
+
+    def follow(self, value: Any) -> None:
+        """Look at a value, and take what it leads to."""
+        match value:
+            case FunctionType():
+                self._function(value)
+            case MethodType():
+                self.take_all((value.__func__, value.__self__))
+            case functools.partial():
+                self.take_all((value.func, value.args, value.keywords))
+            case staticmethod() | classmethod():
+                self.take(value.__func__)
+            case property():
+                self.take_all((value.fget, value.fset))
+            case functools.cached_property():
+                self.take(value.func)
+            case type():
+                self._class(value)
+            case dict():
+                self.take_all(value.values())
+            case list() | tuple() | set() | frozenset():
+                self.take_all(value)
+            case ModuleType():
+                pass  # what is named of it is taken where it is named
+            case _:
+                self._object(value)
+
+    def _function(self, function: FunctionType) -> None:
+        self.take_all((function.__defaults__, function.__kwdefaults__, getattr(function, "__wrapped__", None)))
+        cells = [cell for cell in function.__closure__ or () if cell != CellType()]
+        self.take_all(cell.cell_contents for cell in cells)
+        known = function.__globals__
+        if not _may_be_models(str(known.get("__name__"))):
+            return
+        self._home(str(known["__name__"]), known)
+        self.cells.update((id(cell), cell) for cell in cells)
+        names = set(_names(function.__code__))
+        for name in names - self.names:
+            self.take_all(self.waiting.pop(name, ()))
+        self.names |= names
+        modules = [cell.cell_contents for cell in cells if isinstance(cell.cell_contents, ModuleType)]
+        for name in names:
+            if name in known:
+                modules += [known[name]] if isinstance(known[name], ModuleType) else []
+                self.take(known[name])
+        imported = list(_imported(function.__code__, str(known.get("__package__") or "")))
+        self.imports.update(module.__name__ for module in imported)
+        for module in (*modules, *imported):
+            if _may_be_models(module.__name__):
+                self.take_all(vars(module)[name] for name in names & vars(module).keys())
+
+    def _class(self, kind: type) -> None:
+        for base in kind.__mro__:
+            if _may_be_models(base.__module__):
+                self._home(base.__module__)
+                self._members(base)
+
+    def _members(self, kind: type) -> None:
+        generous = _is_user_file(getattr(sys.modules[kind.__module__], "__file__", None) or "")
+        for name, value in list(vars(kind).items()):
+            if generous or name in self.names:
+                self.take(value)
+            else:
+                self.waiting.setdefault(name, []).append(value)
+
+    def _object(self, value: Any) -> None:
+        self.take_all((type(value), getattr(value, "__wrapped__", None)))
+        if isinstance(value, torch.nn.Module) or _may_be_models(type(value).__module__) or _is_ours(type(value).__module__):
+            self.take_all(getattr(value, "__dict__", {}).values())
+            slots = (name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ()))
+            self.take_all(getattr(value, name, None) for name in slots)
+
+    def _home(self, name: str, known: dict[str, Any] | None = None) -> None:
+        home = sys.modules.get(name)
+        if isinstance(home, ModuleType) and (known is None or known is vars(home)):
+            self.modules[name] = home
+
+
+def _may_be_models(name: str) -> bool:
+    """Whether a module of that name may hold a model's code: the user's own, or an installed package's other than torch."""
+    if name.partition(".")[0] in NOT_MODELS and not name.startswith(EXAMPLES):
+        return False
+    return _is_model_file(getattr(sys.modules.get(name), "__file__", None) or "")
+
+
+_is_model_file, _is_user_file = functools.cache(source_map.is_model_file), functools.cache(source_map.is_user_file)
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith("torchferry.")
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Yield all names that a function's code looks up, functions within it included."""
+    for part in _codes(code):
+        yield from part.co_names
+
+
+def _imported(code: CodeType, package: str) -> Iterator[ModuleType]:
+    """Yield the modules that a function's code imports, as far as they are loaded."""
+    for part in _codes(code):
+        if any(name in sys.modules or f"{package}.{name}" in sys.modules for name in part.co_names):
+            for step in dis.get_instructions(part):
+                if step.opname == "IMPORT_NAME":
+                    found = [sys.modules.get(name) for name in (str(step.argval), f"{package}.{step.argval}")]
+                    yield from (module for module in found if isinstance(module, ModuleType))
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
