@@ -16,8 +16,9 @@ import torch._dynamo  # replaces torch.manual_seed once, when it is first import
 from torch import nn
 
 import torchferry
-from torchferry import eager, files, ort
+from torchferry import eager, files
 from torchferry.deadline import time_limit
+from torchferry.foreign import onnxruntime as ort
 from torchferry.progress import Event
 from torchferry.worker import Worker
 

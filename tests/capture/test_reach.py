@@ -152,8 +152,8 @@ def test_a_function_is_reached_however_the_model_comes_by_it(way: Any, modules: 
     near, far = modules
     model = type("Model", (nn.Module,), {"forward": way(near)})()
     found = reach.reached(model)
-    assert near in found.modules
-    assert far not in found.modules
+    assert any(scope is vars(near) for scope in found.scopes)
+    assert not any(scope is vars(far) for scope in found.scopes)
     assert agrees(captured(bound(model, (torch.ones(6, 2),), {0: {0: "n"}})), model, (torch.ones(8, 2),))
 
 
@@ -188,3 +188,11 @@ def test_random_numbers_drawn_in_what_is_reached_are_noted(modules: tuple[Any, A
     step = captured(bound(Model(), (torch.ones(4, 2),), {0: {0: "n"}}))
     noted = [f.facts["function"] for f in step.findings if f.kind == "host-random"]
     assert sorted(noted) == ["np.random.rand", "random.random"]
+
+
+def test_code_of_a_notebook_which_has_no_file_is_reached_too() -> None:
+    cell: dict[str, Any] = {"__name__": "notebook", "math": math, "nn": nn}
+    exec("class Model(nn.Module):\n    def forward(self, x):\n        return x * math.sqrt(x.shape[0])", cell)
+    model = cell["Model"]()
+    assert agrees(captured(bound(model, (torch.ones(4, 2),), {0: {0: "n"}})), model, (torch.ones(9, 2),))
+    assert cell["math"] is math

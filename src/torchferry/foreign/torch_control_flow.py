@@ -2,7 +2,7 @@
 
 Relies on `scan` and `scan_op` (since torch 2.6) and on how scan runs in eager (`_maybe_compile_and_run_fn`, called with a
 partial whose keywords are `combine_fn`, `spec_init` and `spec_xs`), on `while_loop`, and on how cond joins the tensors of its
-two sides (`_merge_output`, of both tensors and the fake mode). torch.cond alone is public, and has been since torch 2.3.
+two sides (`_merge_output`, of both tensors and the fake mode). torch.cond alone is public.
 Should they move: torch documents scan and while_loop as prototypes that will come to `torch` itself.
 """
 

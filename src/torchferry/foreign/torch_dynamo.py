@@ -1,7 +1,7 @@
 """Door to torch's compiler front end (`torch._dynamo`), which reads bytecode where a capture is strict and in bodies of loops.
 
 Relies on `trace_rules` (get_torch_obj_rule_map, FunctionIdSet) and `variables.misc.get_np_to_tnp_map`, which know functions by
-their identity; on `config.recompile_limit` and `accumulated_recompile_limit` (so named since torch 2.6); on
+their identity; on `config.recompile_limit` and `accumulated_recompile_limit`; on
 `variables.higher_order_ops.ScanHigherOrderVariable._call_function` and `utils.get_fake_value`; and on `source.ConstantSource`.
 Should they move: torch.compiler is the public side (`torch.compiler.reset`, `set_stance`), without any of these.
 Importing this takes seconds, so what can do without it does.

@@ -1,7 +1,7 @@
 """Door to what a tensor, or a packed object, keeps in C++: its version, its storage's identity, the kind of what is packed.
 
 Relies on `Tensor._version`, `UntypedStorage._cdata`, `torch._make_per_tensor_quantized_tensor` and its twin for channels, on
-`torch.ScriptObject._type`, and on `_c._get_method` of a script module; and on the functions `torch._C._nn.pad_sequence`.
+`torch.ScriptObject._type`, on `_c._get_method` of a script module, and on `torch._C._nn.pad_sequence`; all older than torch 2.
 Should they move: a copy of the values tells a write from none, `StorageWeakRef` tells storages apart, and
 `torch.quantize_per_tensor` makes quantised tensors from real numbers.
 """

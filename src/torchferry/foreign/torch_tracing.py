@@ -1,7 +1,7 @@
 """Door to torch's tracing: tensors without values (`torch._subclasses`), `make_fx`, and what operators are made of.
 
 Relies on FakeTensor and FakeTensorMode, `torch._guards.detect_fake_mode`, `torch.fx.experimental.proxy_tensor.make_fx` and
-`torch._dispatch.python.enable_python_dispatcher` (all since torch 2.0), on the tables of `torch._decomp`, the references in
+`torch._dispatch.python.enable_python_dispatcher` (all since torch 2.1), on the tables of `torch._decomp`, the references in
 `torch._refs.linalg`, and the module `torch._functorch.eager_transforms` behind torch.func.
 Should they move: `torch.export.default_decompositions()` is the public side of the tables; of the rest there is none.
 """

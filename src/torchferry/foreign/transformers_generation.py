@@ -1,7 +1,7 @@
 """Door to transformers' `generate`: the loop that it ends in, and what its parts leave on a config.
 
-Relies on GenerationMixin's `_sample`, which greedy search and sampling both end in (so since transformers 4.41), on its switches
-`_is_stateful` and `_supports_cache_class`, and on `GenerationConfig._pad_token_tensor` (since 4.43).
+Relies on GenerationMixin's `_sample`, which greedy search and sampling both end in, on its switches `_is_stateful` and
+`_supports_cache_class`, and on `GenerationConfig._pad_token_tensor`, as transformers 5 has them.
 Should they move: where `_sample` has another name, transformers' own loop runs, slower and no less right; `generate` also takes a
 loop of one's own as `custom_generate`, which is public.
 """

@@ -25,17 +25,18 @@ from torchferry.capture import source_map
 from torchferry.foreign.replaced import replaced
 
 LAYERS = "torch.nn."  # torch's Python code that is the model's as well, where it has such layers
-NOT_MODELS = ("numpy", "onnx", "onnxruntime", "onnxscript", "onnx_ir", "sympy", "pytest", "_pytest", "torchferry")
+NOT_MODELS = ("numpy", "onnx", "onnxruntime", "onnxscript", "onnx_ir", "pytest", "_pytest", "sympy", "torch", "torchferry")
 OPERATIONS = ("__call__", "__enter__", "__exit__", "__getitem__", "__iter__", "__len__")  # called without being named
 EXAMPLES = "torchferry.catalogue."  # the models in there stand for a user's own
+Scope = dict[str, Any]  # the globals of a function
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The modules that hold a model's code, its closures, and the names of modules that functions import when they are called."""
+    """What a model's code reads names from: globals, those of torch's own layers, closures, modules that it imports itself."""
 
-    modules: tuple[ModuleType, ...]
-    layers: tuple[ModuleType, ...]
+    scopes: tuple[Scope, ...]
+    layers: tuple[Scope, ...]
     cells: tuple[CellType, ...]
     imports: frozenset[str]
     classes: frozenset[str]  # the names of the modules that hold the classes of the model's parts
@@ -43,18 +44,17 @@ class Reached:
 
 def reached(model: torch.nn.Module) -> Reached:
     """Return what the model's forward can reach."""
-    search = _Search(
-        {"forward", *(text for text in vars(model).values() if isinstance(text, str))}
-    )  # stage 1 keeps the method's name
+    method = {text for text in vars(model).values() if isinstance(text, str)}  # stage 1 keeps the name of the user's method there
+    search = _Search({"forward", *method})
     for part in model.modules():
         search.take(part)
     while search.left:
         search.follow(search.left.pop())
     classes = frozenset(c.__module__ for part in model.modules() for c in type(part).__mro__)
-    layers = {n for n in classes if n.startswith(LAYERS)} | {torch.nn.functional.__name__}
+    layers = sorted({n for n in classes if n.startswith(LAYERS) and n in sys.modules} | {torch.nn.functional.__name__})
     return Reached(
-        tuple(search.modules.values()),
-        tuple(sys.modules[name] for name in sorted(layers) if name in sys.modules),
+        tuple(search.scopes.values()),
+        tuple(vars(sys.modules[name]) for name in layers),
         tuple(search.cells.values()),
         frozenset(search.imports),
         classes,
@@ -63,7 +63,10 @@ def reached(model: torch.nn.Module) -> Reached:
 
 def homes(found: Reached) -> list[ModuleType]:
     """Return the modules whose builtins may stand for others: the user's own, and those of the model's classes."""
-    return [home for home in found.modules if home.__name__ in found.classes or _is_user_file(home.__file__ or "")]
+    files = [scope for scope in found.scopes if scope.get("__file__")]
+    own = [scope for scope in files if scope["__name__"] in found.classes or _is_user_file(scope["__file__"])]
+    modules = [sys.modules.get(scope["__name__"]) for scope in own]
+    return [home for home, scope in zip(modules, own, strict=True) if isinstance(home, ModuleType) and vars(home) is scope]
 
 
 @contextmanager
@@ -74,9 +77,10 @@ def standing_in(found: Reached, table: Mapping[Any, Any]) -> Iterator[None]:
     """
     by_identity = {id(old): new for old, new in table.items()}
     with ExitStack() as stack:
-        for home in (*found.modules, *found.layers):
-            names = {name: by_identity[id(value)] for name, value in vars(home).items() if id(value) in by_identity}
-            stack.enter_context(replaced(home, names))
+        for scope in (*found.scopes, *found.layers):
+            for name, old in [(name, value) for name, value in scope.items() if id(value) in by_identity]:
+                stack.callback(scope.__setitem__, name, old)
+                scope[name] = by_identity[id(old)]
         for cell in found.cells:
             if cell != CellType() and id(cell.cell_contents) in by_identity:
                 stack.callback(setattr, cell, "cell_contents", cell.cell_contents)
@@ -101,7 +105,7 @@ class _Search:
     def __init__(self, names: set[str]) -> None:
         self.names = {*names, *OPERATIONS}  # that reached code looks up
         self.waiting: dict[str, list[Any]] = {}  # methods of packages' classes that no reached code has named so far
-        self.modules: dict[str, ModuleType] = {}
+        self.scopes: dict[int, Scope] = {}
         self.cells: dict[int, CellType] = {}
         self.imports: set[str] = set()
         self.left: list[Any] = []
@@ -148,9 +152,9 @@ class _Search:
         cells = [cell for cell in function.__closure__ or () if cell != CellType()]
         self.take_all(cell.cell_contents for cell in cells)
         known = function.__globals__
-        if not _may_be_models(str(known.get("__name__"))):
+        if not _may_be_models(known):
             return
-        self._home(str(known["__name__"]), known)
+        self.scopes[id(known)] = known
         self.cells.update((id(cell), cell) for cell in cells)
         names = set(_names(function.__code__))
         for name in names - self.names:
@@ -164,41 +168,45 @@ class _Search:
         imported = list(_imported(function.__code__, str(known.get("__package__") or "")))
         self.imports.update(module.__name__ for module in imported)
         for module in (*modules, *imported):
-            if _may_be_models(module.__name__):
+            if _may_be_models(vars(module)):
                 self.take_all(vars(module)[name] for name in names & vars(module).keys())
 
     def _class(self, kind: type) -> None:
         for base in kind.__mro__:
-            if _may_be_models(base.__module__):
-                self._home(base.__module__)
-                self._members(base)
+            scope = _scope(base)
+            if _may_be_models(scope):
+                self.scopes[id(scope)] = scope
+                self._members(base, _is_user_file(scope.get("__file__") or ""))
 
-    def _members(self, kind: type) -> None:
-        generous = _is_user_file(getattr(sys.modules[kind.__module__], "__file__", None) or "")
+    def _members(self, kind: type, all_of_them: bool) -> None:
         for name, value in list(vars(kind).items()):
-            if generous or name in self.names:
+            if all_of_them or name in self.names:
                 self.take(value)
             else:
                 self.waiting.setdefault(name, []).append(value)
 
     def _object(self, value: Any) -> None:
-        self.take_all((type(value), getattr(value, "__wrapped__", None)))
-        if isinstance(value, torch.nn.Module) or _may_be_models(type(value).__module__) or _is_ours(type(value).__module__):
+        kind = type(value)
+        self.take_all((kind, getattr(value, "__wrapped__", None)))
+        if isinstance(value, torch.nn.Module) or _may_be_models(_scope(kind)) or _is_ours(kind.__module__):
             self.take_all(getattr(value, "__dict__", {}).values())
-            slots = (name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ()))
+            slots = (name for base in kind.__mro__ for name in getattr(base, "__slots__", ()))
             self.take_all(getattr(value, name, None) for name in slots)
 
-    def _home(self, name: str, known: dict[str, Any] | None = None) -> None:
-        home = sys.modules.get(name)
-        if isinstance(home, ModuleType) and (known is None or known is vars(home)):
-            self.modules[name] = home
+
+def _scope(kind: type) -> Scope:
+    """Return the globals that a class was made in; those of no module where it is not known."""
+    home = sys.modules.get(kind.__module__)
+    return vars(home) if isinstance(home, ModuleType) else {"__name__": kind.__module__}
 
 
-def _may_be_models(name: str) -> bool:
-    """Whether a module of that name may hold a model's code: the user's own, or an installed package's other than torch."""
-    if name.partition(".")[0] in NOT_MODELS and not name.startswith(EXAMPLES):
+def _may_be_models(scope: Scope) -> bool:
+    """Whether globals may be a model's: the user's own, in a file or not, or an installed package's other than torch."""
+    name, file = str(scope.get("__name__", "")), scope.get("__file__")
+    first = name.partition(".")[0]
+    if first in NOT_MODELS and not name.startswith(EXAMPLES):
         return False
-    return _is_model_file(getattr(sys.modules.get(name), "__file__", None) or "")
+    return _is_model_file(file) if file else first not in sys.stdlib_module_names  # a notebook has no file
 
 
 _is_model_file, _is_user_file = functools.cache(source_map.is_model_file), functools.cache(source_map.is_user_file)
