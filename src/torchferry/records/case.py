@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from torchferry.records.answers import Attempt
 from torchferry.records.edits import Edit
@@ -16,6 +16,7 @@ from torchferry.records.stages import Stage
 Severity = Literal["error", "warning", "note"]
 Safety = Literal["safe", "unsafe", "manual"]
 SAFETY_ORDER: tuple[Safety, ...] = ("safe", "unsafe", "manual")
+F = TypeVar("F", bound=Finding)
 GUESSED = "CHK041"  # the diagnosis of a file that was mended by a guess
 
 
@@ -49,6 +50,7 @@ class Diagnosis:
     title: str = ""
     severity: Severity = "error"
     fixed: bool = False  # a repair mended it
+    finding: Finding | None = field(default=None, compare=False, repr=False)  # what it was made of, for the rule's own repairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +90,9 @@ class Case:
         step = self.step(stage)
         return step.fault if step else None
 
-    def findings(self, kind: str) -> tuple[Finding, ...]:
+    def findings(self, kind: type[F]) -> tuple[F, ...]:
         """Return all findings of a kind, whatever the stage."""
-        return tuple(f for s in self.steps for f in s.findings if f.kind == kind)
+        return tuple(f for s in self.steps for f in s.findings if isinstance(f, kind))
 
     @property
     def file(self) -> Path | None:

@@ -13,6 +13,7 @@ import numpy as np
 from torchferry.capture.patches.guard_origins import user_frame
 from torchferry.capture.patches.replace import replaced
 from torchferry.records import Finding, Location
+from torchferry.records.findings import HostRandom
 
 _DRAWS = (
     "random",
@@ -51,7 +52,7 @@ def _noting(draw: Callable[..., Any], name: str, notes: list[Finding]) -> Callab
     def call(*args: Any, **kwargs: Any) -> Any:
         frame = user_frame()
         if frame is not None:
-            finding = Finding("host-random", Location(file=frame.filename, line=frame.lineno), {"function": name})
+            finding = HostRandom(name, location=Location(file=frame.filename, line=frame.lineno))
             if finding not in notes:
                 notes.append(finding)
         return draw(*args, **kwargs)

@@ -17,6 +17,7 @@ import torch
 
 from torchferry.capture.patches.replace import replaced
 from torchferry.records import Finding
+from torchferry.records.findings import TransformersPatches
 
 BACKEND = "dynamo"  # the patches about capturing; those for its own translation to ONNX are of no use here
 EXPERTS = "batched_mm"  # one product for all chosen experts: no loop, and no operator of its own
@@ -40,13 +41,13 @@ def noted(module: Any, notes: list[Finding]) -> Iterator[None]:
                 told = _telling(factory(original), f"{_name(owner)}.{attribute}", factory, fired)
                 stack.enter_context(replaced(owner, {attribute: told}))
         except (RegistryChanged, ImportError) as error:
-            notes.append(Finding("transformers-patches", None, {"fired": {}, "missing": str(error)}))
+            notes.append(TransformersPatches({}, str(error)))
         for config in _configs_with_loops(module):
             stack.enter_context(replaced(config, {"_experts_implementation_internal": EXPERTS}))
             fired["config._experts_implementation"] = f"the experts as `{EXPERTS}`, which has no loop"
         yield
     if fired:
-        notes.append(Finding("transformers-patches", None, {"fired": dict(fired), "missing": ""}))
+        notes.append(TransformersPatches(dict(fired)))
 
 
 def _registered() -> list[tuple[Any, str, Callable[[Any], Any]]]:
