@@ -40,7 +40,7 @@ def explain(tracer: Tracer, failure: Failure, feed: Feed) -> NodeFailed:
     values = _reaching(tracer, place, feed)
     told = NodeFailure(
         ort.said(failure.fault.text),
-        {i: tuple(s) for i in place.node.input if (s := shape_of(values.get(i))) is not None},
+        {i: s for i in place.node.input if (s := shape_of(values.get(i))) is not None},
         tuple(feeding(tracer.model, place.node)),
     )
     causes = (examine(place.node, values, feed, told) for examine in CAUSES)

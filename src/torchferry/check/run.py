@@ -80,6 +80,7 @@ def on_given(opened: Opened, feeds: Sequence[Feed], coerce: bool) -> Ran:
     good: list[Feed] = [item.feed for item, output in zip(fitted, outputs, strict=True) if output is not None]
     for index, fault in failed:
         found += _why(opened, fitted[index].feed, fault, good)
+    # one input may be wrong at several axes
     unique = list({(type(f), str(f.location), getattr(f, "axis", None)): f for f in found}.values())
     return Ran(tuple(unique), tuple(outputs), tuple(item.feed for item in fitted))
 
