@@ -14,7 +14,6 @@ from torchferry.records import (
     Diagnosis,
     Edit,
     Fault,
-    Finding,
     History,
     Job,
     Location,
@@ -24,6 +23,7 @@ from torchferry.records import (
     Trial,
     Verified,
 )
+from torchferry.records.findings import NothingShown
 from torchferry.repair import judge
 
 
@@ -95,7 +95,7 @@ def test_a_case_whose_trials_fail_is_never_ok_even_if_no_rule_says_so() -> None:
 def test_a_case_in_which_eager_refused_every_trial_is_not_ok_and_says_so() -> None:
     good = case(Job())
     refused = Verified((Trial("t", {}, "random", 0, "eager-refused"),), Tolerance(0, 0, ""))
-    told = Finding("nothing-shown", None, {"outcomes": {"eager-refused": 1}, "notes": []})
+    told = NothingShown({"eager-refused": 1}, ())
     empty = replace(good, steps=(*good.steps[:-1], Step("verify", refused, findings=(told,))))
     assert not empty.ok
     assert {d.code for d in diagnose(empty)} == {"NUM021"}

@@ -14,6 +14,7 @@ from typing import Any
 from torchferry.errors import UsageError
 from torchferry.fingerprint import CERTIFICATE_KEY, SESSION_KEY, WeightsUnreadable, changes, fingerprint
 from torchferry.records import Case, History, Tolerance, sizes_shown
+from torchferry.records.findings import SizeGivenUp
 from torchferry.saturation.asked import features
 
 KEY = CERTIFICATE_KEY
@@ -48,11 +49,11 @@ def certificate(history: History) -> dict[str, Any]:
 def given_up(case: Case) -> tuple[str, ...]:
     """Return what the file does not take though the model does, and why, size by size."""
     told = []
-    for finding in case.findings("size-given-up"):
-        facts, where = finding.facts, str(finding.location or "")
-        declared = f"fixed at {facts['now']}" if facts["fixed"] else f"only {facts['now']}"
-        cause = " at ".join(part for part in (facts["code"], where) if part) or facts["why"]
-        told.append(f"{facts['dim']} is {declared}; the model takes {facts['was']} ({cause})")
+    for finding in case.findings(SizeGivenUp):
+        where = str(finding.location or "")
+        declared = f"fixed at {finding.now}" if finding.fixed else f"only {finding.now}"
+        cause = " at ".join(part for part in (finding.code, where) if part) or finding.why
+        told.append(f"{finding.dim} is {declared}; the model takes {finding.was} ({cause})")
     return tuple(told)
 
 

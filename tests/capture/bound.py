@@ -8,6 +8,7 @@ import torch
 
 from torchferry.capture import capture
 from torchferry.records import Bound, Case, Dim, Edit, Job, Signature, Step, TensorSpec
+from torchferry.records.findings import RewritesFound
 
 
 def bound(model: torch.nn.Module, args: tuple[torch.Tensor, ...], moving: dict[int, dict[int, str]]) -> Bound:
@@ -51,8 +52,8 @@ def captured(what: Bound, *edits: Edit) -> Step:
 def healed(what: Bound) -> Step:
     """Return the answer after the rewrites that the first one offers, if it offers any."""
     step = captured(what)
-    found = [f for f in step.findings if f.kind == "rewrites"]
-    return captured(what, Edit("capture", "rewrite", {"sites": found[0].facts["sites"]})) if found else step
+    found = [f for f in step.findings if isinstance(f, RewritesFound)]
+    return captured(what, Edit("capture", "rewrite", {"sites": [s.facts() for s in found[0].sites]})) if found else step
 
 
 def agrees(step: Step, model: torch.nn.Module, *calls: tuple[torch.Tensor, ...]) -> bool:

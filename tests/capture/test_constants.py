@@ -9,6 +9,7 @@ from bound import agrees, bound, captured
 from torch import nn
 
 from torchferry import eager
+from torchferry.records.findings import DataDependent
 
 
 class Anchored(nn.Module):
@@ -77,7 +78,7 @@ def test_what_is_known_is_read(model: nn.Module) -> None:
 def test_a_buffer_that_was_written_and_a_draw_are_not_known(model: nn.Module) -> None:
     step = captured(bound(model, (torch.rand(3),), {0: {0: "batch"}}))
     assert step.fault is not None
-    assert [f for f in step.findings if f.kind == "data-dependent"]
+    assert [f for f in step.findings if isinstance(f, DataDependent)]
 
 
 class Hooked(nn.Module):

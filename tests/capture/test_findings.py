@@ -15,13 +15,14 @@ from torch import nn
 from torchferry import api
 from torchferry.capture.source_map import frames_in, is_model_file, is_user_file, locate
 from torchferry.records import Fault, Frame
+from torchferry.records.findings import DataDependent, DropoutOn, ExportFlag, Finding, GuardNarrows, HostRandom
 
 X = (torch.rand(3, 4),)
 
 
-def the_line(step, kind: str) -> str:
+def the_line(step, kind: type[Finding]) -> str:
     """Return the source line of the one finding of a kind."""
-    (found,) = [f for f in step.findings if f.kind == kind]
+    (found,) = [f for f in step.findings if isinstance(f, kind)]
     assert found.location is not None
     assert found.location.file == __file__
     return linecache.getline(__file__, found.location.line).strip()
@@ -32,7 +33,7 @@ def test_random_numbers_of_python_are_noted_where_they_are_drawn() -> None:
         def forward(self, x):
             return x if random.random() < 2 else -x
 
-    assert "random.random()" in the_line(captured(bound(Dropping(), X, {0: {0: "n"}})), "host-random")
+    assert "random.random()" in the_line(captured(bound(Dropping(), X, {0: {0: "n"}})), HostRandom)
 
 
 def test_a_question_about_the_export_is_answered_as_in_eager() -> None:
@@ -43,7 +44,7 @@ def test_a_question_about_the_export_is_answered_as_in_eager() -> None:
             return x + 1
 
     step = captured(bound(Asking(), X, {0: {0: "n"}}))
-    assert "is_exporting" in the_line(step, "export-flag")
+    assert "is_exporting" in the_line(step, ExportFlag)
     assert torch.equal(step.value.program.module()(*X)[0], X[0] + 1)
 
 
@@ -52,7 +53,7 @@ def test_functional_dropout_left_on_is_noted() -> None:
         def forward(self, x):
             return nn.functional.dropout(x, 0.5)
 
-    assert "dropout(x, 0.5)" in the_line(captured(bound(Dropping().eval(), X, {0: {0: "n"}})), "dropout-on")
+    assert "dropout(x, 0.5)" in the_line(captured(bound(Dropping().eval(), X, {0: {0: "n"}})), DropoutOn)
 
 
 def test_a_loop_that_cannot_be_carried_is_located() -> None:
@@ -66,9 +67,7 @@ def test_a_loop_that_cannot_be_carried_is_located() -> None:
 
     step = captured(bound(Shrinking(), (torch.rand(6),), {}))
     assert step.fault is not None
-    assert the_line(step, "data-dependent").startswith("while x.numel()") or the_line(step, "data-dependent").startswith(
-        "x = x[1:]"
-    )
+    assert the_line(step, DataDependent).startswith("while x.numel()") or the_line(step, DataDependent).startswith("x = x[1:]")
 
 
 def test_frames_are_read_from_a_message_of_torch() -> None:
@@ -107,6 +106,6 @@ def test_a_guard_of_a_library_s_model_is_told_at_the_library_s_line(tmp_path: Pa
     )
     monkeypatch.syspath_prepend(str(library))
     step = captured(bound(importlib.import_module("a_library").Net(), (torch.rand(2, 12),), {0: {1: "length"}}))
-    found = next(f.location for f in step.findings if f.kind == "guard-narrows")
+    found = next(f.location for f in step.findings if isinstance(f, GuardNarrows))
     assert found is not None
     assert (str(found.file), found.line) == (str(library / "a_library.py"), 4)

@@ -12,6 +12,7 @@ from torch import nn
 
 import torchferry
 from torchferry.capture.rewrites import sites
+from torchferry.records.findings import RewritesFound
 
 
 class Counted(nn.Module):
@@ -111,8 +112,8 @@ def program(model: nn.Module, args: tuple[torch.Tensor, ...]):
     """Return the program that the rewrites found by the capture lead to."""
     case = bound(model, args, {})
     stopped = captured(case)
-    found = next(f for f in stopped.findings if f.kind == "rewrites")
-    with sites.applied(case.module, [sites.Site(**s) for s in found.facts["sites"]]):
+    found = next(f for f in stopped.findings if isinstance(f, RewritesFound))
+    with sites.applied(case.module, found.sites):
         from torchferry.capture import strategies
         from torchferry.capture.attempt import once
 

@@ -12,6 +12,7 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torchferry.capture import prepare
 from torchferry.capture.prepare import flex
 from torchferry.records import Edit
+from torchferry.records.findings import EncoderFastPath, GradientInside, NestedTensor
 
 MOVES = torch.export.Dim.DYNAMIC
 
@@ -87,7 +88,7 @@ def test_encoder_zeroes_padding_exactly_when_eager_does(norm: int | None) -> Non
     right = torch.tensor([[False, False, False, True], [False, True, True, True]])
     x = torch.randn(2, 4, 8)
     other = prepared(model, "encoder", x, right)
-    assert "encoder-fast-path" not in {f.kind for f in prepare.survey(other, ())}
+    assert EncoderFastPath not in {type(f) for f in prepare.survey(other, ())}
     same(model, other, (x, right), (x, right.flip(1)), (x, torch.zeros(2, 4, dtype=torch.bool)))
 
 
@@ -143,8 +144,8 @@ def test_a_gradient_is_found_in_a_forward_that_a_class_was_given_from_elsewhere(
     Given.forward = forward
     made = type("Made", (nn.Module,), {"forward": forward})  # has no source of its own at all
     for model in (Given(), made()):
-        found = [f for f in prepare.survey(Flat(model), ()) if f.kind == "gradient-inside"]
-        assert [f.facts["code"] for f in found] == ["return torch.autograd.grad(x.pow(2).sum(), x)[0]"]
+        found = [f for f in prepare.survey(Flat(model), ()) if isinstance(f, GradientInside)]
+        assert [f.code for f in found] == ["return torch.autograd.grad(x.pow(2).sum(), x)[0]"]
 
 
 @pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr"])
@@ -254,6 +255,6 @@ def test_lines_that_need_preparation_are_found_in_the_users_source() -> None:
             rows = torch.nested.nested_tensor([x])
             return rows.to_padded_tensor(0.0)
 
-    found = [f for f in prepare.survey(Flat(Steps()), ()) if f.kind == "nested-tensor"]
-    assert [f.facts["code"] for f in found] == ["rows = torch.nested.nested_tensor([x])", "return rows.to_padded_tensor(0.0)"]
+    found = [f for f in prepare.survey(Flat(Steps()), ()) if isinstance(f, NestedTensor)]
+    assert [f.code for f in found] == ["rows = torch.nested.nested_tensor([x])", "return rows.to_padded_tensor(0.0)"]
     assert all(f.location and f.location.file == __file__ for f in found)

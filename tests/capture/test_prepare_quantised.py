@@ -16,6 +16,7 @@ from torch import nn
 from torchferry.capture import prepare
 from torchferry.quantised.audit import Audited
 from torchferry.records import Edit
+from torchferry.records.findings import QuantisedPart
 
 quantization = torch.ao.quantization
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -135,13 +136,8 @@ def test_halves_go_where_the_kernel_lets_them_go() -> None:
 
 def test_nothing_opaque_is_left_and_the_survey_is_silent_afterwards() -> None:
     flat = Flat(dynamic(Recurrent(nn.LSTM), {nn.LSTM}))
-    before = {f.kind for f in prepare.survey(flat, ())}
+    before = {type(f) for f in prepare.survey(flat, ())}
     plain = prepare.apply(copy.deepcopy(flat), (), [Edit("capture", "prepare:quantised")])
-    assert "quantised-part" in before
-    assert "quantised-part" not in {f.kind for f in prepare.survey(plain, ())}
+    assert QuantisedPart in before
+    assert QuantisedPart not in {type(f) for f in prepare.survey(plain, ())}
     assert not any(isinstance(v, torch.ScriptObject) for part in plain.modules() for v in vars(part).values())
-
-
-def test_an_observer_that_is_still_on_is_reported() -> None:
-    model = trained().apply(quantization.enable_observer)
-    assert "observer-on" in {f.kind for f in prepare.survey(Flat(model), ())}

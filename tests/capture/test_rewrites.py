@@ -10,6 +10,7 @@ from torch import nn
 
 from torchferry.capture.rewrites import conditions, diff
 from torchferry.records import Edit
+from torchferry.records.findings import DataDependent, RewritesFound
 
 up, down = torch.rand(3, 4) + 1, torch.rand(5, 4) - 3
 BATCH = {0: {0: "batch"}}
@@ -152,8 +153,8 @@ def test_an_early_exit_leaves_later_layers_without_effect() -> None:
 def test_a_round_that_is_skipped_when_there_is_nothing_to_do_is_not_skipped() -> None:
     model = Experts().eval()
     step = captured(bound(model, (up,), BATCH))
-    sites = next(f for f in step.findings if f.kind == "rewrites").facts["sites"]
-    assert [(s["kind"], s["how"]) for s in sites] == [("exit", "drop")]
+    sites = next(f for f in step.findings if isinstance(f, RewritesFound)).sites
+    assert [(s.kind, s.how) for s in sites] == [("exit", "drop")]
     assert agrees(healed(bound(model, (up,), BATCH)), model, (up,), (down,), (down[:1],))
 
 
@@ -171,16 +172,16 @@ def test_an_exit_on_an_empty_tensor_is_known_by_its_look() -> None:
 
 def test_the_finding_is_at_the_line_of_the_branch() -> None:
     step = captured(bound(Gate().eval(), (up,), BATCH))
-    found = next(f for f in step.findings if f.kind == "data-dependent")
+    found = next(f for f in step.findings if isinstance(f, DataDependent))
     assert found.location is not None
     assert found.location.file == __file__
-    assert found.facts["code"] == "if x.mean() > 0.25:"
+    assert found.code == "if x.mean() > 0.25:"
 
 
 def test_the_patch_keeps_comments_and_untouched_lines() -> None:
     step = captured(bound(Gate().eval(), (up,), BATCH))
-    sites = next(f for f in step.findings if f.kind == "rewrites").facts["sites"]
-    text = diff((Edit("capture", "rewrite", {"sites": sites}),))
+    sites = next(f for f in step.findings if isinstance(f, RewritesFound)).sites
+    text = diff((Edit("capture", "rewrite", {"sites": [s.facts() for s in sites]}),))
     assert "+        y, = torch.cond(" in text.replace("(y,) =", "y, =")
     assert "-        # which layer, depends on the mean" not in text
     assert "         return y + 1" in text

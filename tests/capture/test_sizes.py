@@ -18,6 +18,7 @@ from torch.utils._sympy.functions import FloorDiv
 from torchferry.capture.patches import quotients
 from torchferry.guards import holds, symbols, words
 from torchferry.records import Edit
+from torchferry.records.findings import GuardNarrows
 
 
 class Arithmetic(nn.Module):
@@ -124,9 +125,9 @@ def test_a_scale_factor_made_of_sizes_resizes_as_eager_does() -> None:
 
 def test_a_guard_is_told_in_the_user_s_words_at_the_user_s_line() -> None:
     step = captured(bound(LongOrShort(), (torch.rand(2, 12, 3),), {0: {0: "batch", 1: "length"}}))
-    found = next(f for f in step.findings if f.kind == "guard-narrows")
-    assert found.facts["guard"] == "length > 8"
-    assert holds("length > 8", found.facts["sizes"]) is False
+    found = next(f for f in step.findings if isinstance(f, GuardNarrows))
+    assert found.guard == "length > 8"
+    assert holds("length > 8", found.sizes) is False
     assert found.location is not None
     assert "if x.shape[1] > 8:" in linecache.getline(__file__, found.location.line)  # type: ignore[arg-type]
 
@@ -134,8 +135,8 @@ def test_a_guard_is_told_in_the_user_s_words_at_the_user_s_line() -> None:
 def test_the_branch_behind_a_guard_can_be_put_into_the_graph() -> None:
     model = LongOrShort()
     what = bound(model, (torch.rand(2, 12, 3),), {0: {1: "length"}})
-    found = next(f for f in captured(what).findings if f.kind == "guard-narrows")
-    step = captured(what, Edit("capture", "rewrite", {"sites": found.facts["sites"][:1]}))
+    found = next(f for f in captured(what).findings if isinstance(f, GuardNarrows))
+    step = captured(what, Edit("capture", "rewrite", {"sites": [found.sites[0].facts()]}))
     assert agrees(step, model, *[(torch.rand(2, n, 3),) for n in (1, 8, 9, 20)])
 
 
@@ -158,8 +159,8 @@ def test_more_than_two_pieces_are_joined() -> None:
 def test_one_piece_is_enough_where_it_is_right_on_both_sides() -> None:
     model = Padded()
     what = bound(model, (torch.rand(2, 8, 3),), {0: {0: "batch", 1: "length", 2: "width"}})
-    found = next(f for f in captured(what).findings if f.kind == "guard-narrows")
-    step = captured(what, Edit("capture", "piecewise", {"guard": found.facts["guard"]}))
+    found = next(f for f in captured(what).findings if isinstance(f, GuardNarrows))
+    step = captured(what, Edit("capture", "piecewise", {"guard": found.guard}))
     assert agrees(step, model, *[(torch.rand(b, n, 3),) for b, n in ((1, 1), (2, 4), (3, 7), (2, 12))])
     assert not any("cond" in str(n.target) for n in step.value.program.graph.nodes)
 
@@ -167,8 +168,8 @@ def test_one_piece_is_enough_where_it_is_right_on_both_sides() -> None:
 def test_a_program_for_sizes_that_no_window_divides_is_right_for_all_of_them() -> None:
     model = Windows()
     what = bound(model, (torch.rand(2, 8, 12),), {0: {0: "batch", 1: "height", 2: "width"}})
-    found = next(f for f in captured(what).findings if f.kind == "guard-narrows")
-    step = captured(what, Edit("capture", "piecewise", {"guard": found.facts["guard"]}))
+    found = next(f for f in captured(what).findings if isinstance(f, GuardNarrows))
+    step = captured(what, Edit("capture", "piecewise", {"guard": found.guard}))
     assert agrees(step, model, *[(torch.rand(2, h, w),) for h, w in ((8, 12), (8, 5), (7, 12), (9, 11), (4, 8))])
     assert not any("cond" in str(n.target) for n in step.value.program.graph.nodes)
 

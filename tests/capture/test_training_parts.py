@@ -9,6 +9,7 @@ from torch import nn
 from torchferry.capture.survey import of_module
 from torchferry.inputs import bind
 from torchferry.records import Case, Job
+from torchferry.records.findings import PartInTraining
 
 
 @pytest.mark.parametrize(
@@ -31,6 +32,6 @@ def test_a_part_with_a_dropout_of_its_own_is_training(part: nn.Module, acts: boo
             return self.part(x, x, x)[0] if isinstance(self.part, nn.MultiheadAttention) else self.part(x)
 
     found = list(of_module(bind(Case(Job(Model().train(), (torch.ones(2, 3, 4),)))).value))
-    assert [f.facts["path"] for f in found if f.kind == "training"] == (["part"] if acts else [])
+    assert [f.path for f in found if isinstance(f, PartInTraining)] == (["part"] if acts else [])
     settled = of_module(bind(Case(Job(Model().eval(), (torch.ones(2, 3, 4),)))).value)
-    assert not [f for f in settled if f.kind == "training"]
+    assert not [f for f in settled if isinstance(f, PartInTraining)]

@@ -27,7 +27,7 @@ def test_a_mixture_of_experts_is_captured_without_loops_and_says_so() -> None:
         assert model.config._experts_implementation == transformers_own.EXPERTS
         model(torch.tensor([[1, 2]]))
     assert (model.config._experts_implementation, torch.nn.functional.scaled_dot_product_attention) == before
-    fired = notes[0].facts["fired"]
+    fired = notes[0].fired
     assert {"config._experts_implementation", "torch.nn.functional.scaled_dot_product_attention"} <= set(fired)
 
 
@@ -44,7 +44,7 @@ def test_a_release_that_keeps_its_patches_elsewhere_is_named(monkeypatch: pytest
     notes: list[Finding] = []
     with transformers_own.noted(experts(), notes):
         pass
-    assert "has no patches for `dynamo`" in notes[0].facts["missing"]
+    assert "has no patches for `dynamo`" in notes[0].missing
 
 
 def test_other_models_are_left_alone() -> None:

@@ -13,6 +13,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from torchferry.check.feeds import Declared, fit
+from torchferry.records.findings import (
+    FeedBfloat16,
+    FeedByteOrder,
+    FeedDtype,
+    FeedFinding,
+    FeedMissingRefused,
+    FeedName,
+    FeedNotAnArray,
+    FeedRank,
+)
 
 FLOATS = Declared("x", "tensor(float)", ("N", 3))
 IDS = Declared("ids", "tensor(int64)", ("N", "L"))
@@ -23,29 +33,29 @@ FLAG = Declared("keep", "tensor(bool)", ("N",))
 @pytest.mark.parametrize(
     ("spec", "value", "kinds"),
     [
-        (FLOATS, np.ones((2, 3)), {"feed-dtype"}),
-        (FLOATS, ((1.0, 2.0, 3.0),), {"feed-not-an-array"}),
+        (FLOATS, np.ones((2, 3)), {FeedDtype}),
+        (FLOATS, ((1.0, 2.0, 3.0),), {FeedNotAnArray}),
         (FLOATS, [[1, 2, 3]], set()),
-        (FLOATS, torch.ones(2, 3, requires_grad=True), {"feed-not-an-array"}),
-        (FLOATS, torch.ones(2, 3).bfloat16(), {"feed-not-an-array", "feed-dtype"}),
-        (FLOATS, np.ones((2, 3), ">f4"), {"feed-byte-order"}),
-        (FLOATS, np.ones((2, 3), ">f8"), {"feed-byte-order", "feed-dtype"}),
-        (FLOATS, np.ones(3, np.float32), {"feed-rank"}),
-        (FLOATS, np.array([[1, 2.5, 3]], object), {"feed-not-an-array", "feed-dtype"}),
-        (FLOATS, np.ones((2, 3), np.uint8), {"feed-dtype"}),
+        (FLOATS, torch.ones(2, 3, requires_grad=True), {FeedNotAnArray}),
+        (FLOATS, torch.ones(2, 3).bfloat16(), {FeedNotAnArray, FeedDtype}),
+        (FLOATS, np.ones((2, 3), ">f4"), {FeedByteOrder}),
+        (FLOATS, np.ones((2, 3), ">f8"), {FeedByteOrder, FeedDtype}),
+        (FLOATS, np.ones(3, np.float32), {FeedRank}),
+        (FLOATS, np.array([[1, 2.5, 3]], object), {FeedNotAnArray, FeedDtype}),
+        (FLOATS, np.ones((2, 3), np.uint8), {FeedDtype}),
         (FLOATS, np.ones((3, 2), np.float32).T, set()),
-        (IDS, np.ones((1, 2), np.int32), {"feed-dtype"}),
-        (IDS, [5, 6], {"feed-rank"}),
-        (SHORT, np.ones(2, np.int64), {"feed-dtype"}),
-        (FLAG, np.array([0, 1]), {"feed-dtype"}),
-        (Declared("k", "tensor(float)", ()), np.float32(2), {"feed-not-an-array"}),
+        (IDS, np.ones((1, 2), np.int32), {FeedDtype}),
+        (IDS, [5, 6], {FeedRank}),
+        (SHORT, np.ones(2, np.int64), {FeedDtype}),
+        (FLAG, np.array([0, 1]), {FeedDtype}),
+        (Declared("k", "tensor(float)", ()), np.float32(2), {FeedNotAnArray}),
         (Declared("k", "tensor(float)", ()), np.ones(1, np.float32), set()),
-        (Declared("b", "tensor(bfloat16)", ("N",)), np.ones(2, ml_dtypes.bfloat16), {"feed-bfloat16"}),
+        (Declared("b", "tensor(bfloat16)", ("N",)), np.ones(2, ml_dtypes.bfloat16), {FeedBfloat16}),
         (Declared("t", "tensor(string)", ("N",)), np.array(["a"]), set()),
-        (Declared("image", "tensor(float)", ("N", 1, 8, 8)), np.ones((5, 8, 8), np.float32), {"feed-rank"}),
+        (Declared("image", "tensor(float)", ("N", 1, 8, 8)), np.ones((5, 8, 8), np.float32), {FeedRank}),
     ],
 )
-def test_what_loses_nothing_is_coerced(spec: Declared, value: Any, kinds: set[str]) -> None:
+def test_what_loses_nothing_is_coerced(spec: Declared, value: Any, kinds: set[type[FeedFinding]]) -> None:
     fitted = fit((spec,), {spec.name: value})
     assert not fitted.refusals
     assert {c.kind for c in fitted.changes if c.announced} == kinds
@@ -79,12 +89,12 @@ def test_what_would_lose_something_is_refused_by_name(spec: Declared, value: Any
 def test_a_single_unknown_key_is_the_single_missing_input() -> None:
     fitted = fit((FLOATS, IDS), {"ids": np.ones((1, 2), np.int64), "input": np.ones((2, 3), np.float32)})
     assert set(fitted.feed) == {"x", "ids"}
-    assert [c.kind for c in fitted.changes] == ["feed-name"]
+    assert [c.kind for c in fitted.changes] == [FeedName]
 
 
 def test_a_key_that_does_not_fit_the_missing_input_is_not_taken_for_it() -> None:
     fitted = fit((FLOATS,), {"mask": np.ones((2, 7), np.float32)})
-    assert [r.kind for r in fitted.refusals] == ["feed-missing"]
+    assert [r.kind for r in fitted.refusals] == [FeedMissingRefused]
 
 
 def test_names_that_differ_in_punctuation_alone_are_matched() -> None:

@@ -66,8 +66,8 @@ def fed(model: onnx.ModelProto) -> dict[str, np.ndarray]:
 def test_a_product_of_large_weights_is_told_only_where_the_processor_cuts_it_off(name: str, tmp_path: Path) -> None:
     with without_vnni():
         found = products.findings(made(name), tmp_path)
-        assert [f.facts["nodes"] for f in found] in ([["p"]], [["p", "p"]]), "an LSTM has two matrices"
-        assert all(f.facts["mended"] for f in found)
+        assert [f.nodes for f in found] in ([("p",)], [("p", "p")]), "an LSTM has two matrices"
+        assert all(f.mended for f in found)
         small = 60 if name != "DynamicQuantizeLSTM" else 127
         expected = [] if name != "DynamicQuantizeLSTM" else found
         model = made(name, small)

@@ -19,6 +19,7 @@ import torchferry
 from torchferry import release_kernels, releases
 from torchferry.check.support_of_release import lacking
 from torchferry.foreign import onnxruntime as ort
+from torchferry.records.findings import CastAround, NoKernel
 
 SPEC = importlib.util.spec_from_file_location("wheels", Path(__file__).parent.parent.parent / "benchmarks" / "release_kernels.py")
 assert SPEC is not None
@@ -105,8 +106,8 @@ def test_what_a_release_lacks_is_told_all_at_once_with_a_way_round_it() -> None:
         ir=8,
     )
     found = lacking(made, releases.parse("onnxruntime==1.17"))
-    assert [(f.kind, f.location.onnx_node) for f in found if f.location] == [("no-kernel", "first"), ("no-kernel", "second")]
-    assert {f.facts["instead"]["how"] for f in found} == {"cast"}
+    assert [(type(f), f.location.onnx_node) for f in found if f.location] == [(NoKernel, "first"), (NoKernel, "second")]
+    assert {type(f.instead) for f in found} == {CastAround}
 
 
 def test_a_file_is_mended_for_a_release_that_is_not_installed(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from broken_files import linear, model, node, value
 from torchferry.check import check
 from torchferry.check.promises import broken
 from torchferry.records import Bound, Case, Edit, Job, Location, Signature, Step, TensorSpec, Translated
+from torchferry.records.findings import CastAround, NoKernel
 
 
 def bound(**more: Any) -> Bound:
@@ -45,13 +46,18 @@ def test_a_missing_kernel_is_found_at_the_users_line_and_cast_around(tmp_path: P
     )
     step = check(case(made, tmp_path, n1=Location(file="model.py", line=7)))
     (finding,) = step.findings
-    assert (finding.kind, finding.location.file, finding.location.line, finding.location.op) == (
-        "no-kernel",
+    assert (type(finding), finding.location.file, finding.location.line, finding.location.op) == (
+        NoKernel,
         "model.py",
         7,
         "Erf",
     )
-    edit = Edit("check", "cast-around", {"nodes": [{"node": "n1", **finding.facts["instead"]}]})
+    assert finding.instead == CastAround("double", "float", ("d",), (0,))
+    edit = Edit(
+        "check",
+        "cast-around",
+        {"nodes": [{"node": "n1", "from": "double", "to": "float", "inputs": ["d"], "places": [0], "how": "cast"}]},
+    )
     folder = tmp_path / "attempt"
     folder.mkdir()
     again = case(made, tmp_path, edit)

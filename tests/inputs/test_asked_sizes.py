@@ -10,6 +10,7 @@ import torch
 from torchferry.errors import UsageError
 from torchferry.inputs import bind
 from torchferry.records import Bound, Case, Job, Size
+from torchferry.records.findings import AskedAxisDoesNotMove, RangeBeyondModel
 
 Dim = torch.export.Dim
 
@@ -144,10 +145,10 @@ def test_a_range_beyond_the_model_is_a_finding() -> None:
 
     step = bind(Case(Job(Positions().eval(), (torch.randn(2, 5, 4),), ranges={"sequence_length": (1, 64)})))
     (finding,) = step.findings
-    assert finding.kind == "range-beyond-model"
-    assert finding.facts["model"] == [1, 16]
+    assert isinstance(finding, RangeBeyondModel)
+    assert finding.model == (1, 16)
 
 
 def test_an_axis_that_the_model_fixes_is_a_finding() -> None:
     step = bind(Case(Job(torch.nn.Linear(4, 2).eval(), (torch.rand(2, 4),), dynamic_axes={"input": {1: "f"}})))
-    assert [f.kind for f in step.findings] == ["asked-axis-does-not-move"]
+    assert [type(f) for f in step.findings] == [AskedAxisDoesNotMove]

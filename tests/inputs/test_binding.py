@@ -15,6 +15,7 @@ from torchferry.errors import UsageError
 from torchferry.inputs import bind
 from torchferry.inputs.discover import table
 from torchferry.records import Bound, Case, Dim, Job, Step
+from torchferry.records.findings import ComplexOutput, NoTensorOutput, NumpyArrayTaken, OutputLeftOut
 
 
 class Net(torch.nn.Module):
@@ -152,7 +153,7 @@ def test_numbers_in_outputs_are_tensors_and_complex_ones_pairs() -> None:
     outputs = eager.call(answer.value.module, (X,))
     assert [o.dtype for o in outputs] == [torch.int64, torch.float32, torch.bool, torch.float32]
     assert outputs[3].shape == (3, 4, 2)
-    assert {f.kind for f in answer.findings} == {"complex-output", "output-left-out"}
+    assert {type(f) for f in answer.findings} == {ComplexOutput, OutputLeftOut}
 
 
 def test_complex_inputs_are_fed_as_pairs() -> None:
@@ -163,7 +164,7 @@ def test_complex_inputs_are_fed_as_pairs() -> None:
 
 def test_numpy_arrays_are_taken_with_a_note() -> None:
     answer = step(Job(NET, (np.ones((3, 4), dtype=np.float32),)))
-    assert [f.kind for f in answer.findings] == ["numpy-array-taken"]
+    assert [type(f) for f in answer.findings] == [NumpyArrayTaken]
 
 
 def test_numbers_are_fixed_and_said_so() -> None:
@@ -246,4 +247,4 @@ def test_a_model_that_returns_no_tensor_is_told_before_anything_else(answer: Any
 
     told = step(Job(Silent(), (X,)))
     assert told.value is None
-    assert [f.kind for f in told.findings] == ["no-tensor-output"]
+    assert [type(f) for f in told.findings] == [NoTensorOutput]

@@ -13,6 +13,7 @@ import torch
 from torchferry.errors import FeedError
 from torchferry.inputs import bind
 from torchferry.records import Bound, Case, Job, Step
+from torchferry.records.findings import ExampleDoesNotFit
 
 X = torch.randn(3, 4)
 
@@ -106,16 +107,16 @@ def test_an_example_that_the_file_cannot_take_ends_the_work_before_sizes_are_tri
     answer = bind(Case(Job(model, first, examples=((second, {}),))))
     assert answer.fault is not None
     assert len(calls) == 1
-    (finding,) = [f for f in answer.findings if f.kind == "example-does-not-fit"]
-    assert finding.facts["argument"] == argument
-    assert finding.facts["example"] == 2
+    (finding,) = [f for f in answer.findings if isinstance(f, ExampleDoesNotFit)]
+    assert finding.argument == argument
+    assert finding.example == 2
 
 
 def test_an_example_whose_meaning_changes_when_widened_is_a_finding() -> None:
     wraps = Job(lambda x: x * 100, (torch.tensor([1, 2]),), examples=(((torch.tensor([1, 2], dtype=torch.int8),), {}),))
     same = Job(lambda i: X[i], (torch.tensor([1, 2]),), examples=(((torch.tensor([1, 0], dtype=torch.int32),), {}),))
-    assert [f.kind for f in bind(Case(wraps)).findings] == ["example-does-not-fit"]
-    assert [f.kind for f in step(same).findings] == []
+    assert [type(f) for f in bind(Case(wraps)).findings] == [ExampleDoesNotFit]
+    assert [type(f) for f in step(same).findings] == []
 
 
 def test_axes_that_differ_between_examples_are_asked_for() -> None:

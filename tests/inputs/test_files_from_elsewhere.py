@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 
 from torchferry.inputs import bind
 from torchferry.records import Case, Job, Step
+from torchferry.records.findings import FileHasOtherInputs, FileLacksInput
 
 X, MASK = torch.randn(2, 5, 4), torch.ones(2, 5)
 
@@ -66,7 +67,7 @@ def test_fixed_sizes_stay_fixed(tmp_path: Path) -> None:
 
 def test_an_input_that_the_file_lacks_is_noted_and_still_varied(tmp_path: Path) -> None:
     answer = step(saved(tmp_path / "m.onnx", {"x": (FLOAT, ["N", 5, 4])}))
-    assert [f.kind for f in answer.findings] == ["file-lacks-input"]
+    assert [type(f) for f in answer.findings] == [FileLacksInput]
     assert [tuple(t.shape) for t in answer.value.vary({"N": 3})] == [(3, 5, 4), (3, 5)]
 
 
@@ -83,4 +84,4 @@ def test_a_file_of_another_model_is_refused(tmp_path: Path, inputs: dict[str, An
     answer = step(saved(tmp_path / "m.onnx", inputs))
     assert answer.fault is not None
     assert words in answer.fault.text
-    assert {f.kind for f in answer.findings} == {"file-has-other-inputs"}
+    assert {type(f) for f in answer.findings} == {FileHasOtherInputs}

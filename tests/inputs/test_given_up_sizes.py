@@ -19,7 +19,6 @@ from torchferry.records import (
     Diagnosis,
     Dim,
     Fault,
-    Finding,
     Guard,
     History,
     Job,
@@ -31,6 +30,7 @@ from torchferry.records import (
     Trial,
     Verified,
 )
+from torchferry.records.findings import GuardNarrows, JudgedBySize, Verdict
 from torchferry.repair import narrowings
 
 
@@ -168,11 +168,11 @@ def tried(
     trials += [Trial("t", {"n": size, "b": 2}, "random", 0, "differ") for size in bad]
     signature = Signature((TensorSpec("x", "float32", ("b", "n")),), (Dim("b"), Dim("n", asked=asked)))
     bound = Bound(None, (), signature, ("y",), None, vary=lambda *_: (), feeds=lambda *_: {})
-    findings = tuple(Finding("guard-narrows", None, {"guard": g, "sizes": {}}) for g in guards)
-    moved = [["n", size, "mixed" if size in by_chance else "wrong"] for size in bad]
-    moved += [["n", size, "mixed" if size in by_chance else "right"] for size in good]
-    at_home = "mixed" if example in by_chance else "wrong" if example in bad else "right"
-    judged = Finding("judged-by-size", None, {"example": at_home, "moved": moved})
+    findings = tuple(GuardNarrows(g, {}) for g in guards)
+    moved: dict[tuple[str, int], Verdict] = {("n", size): "mixed" if size in by_chance else "wrong" for size in bad}
+    moved |= {("n", size): "mixed" if size in by_chance else "right" for size in good}
+    at_home: Verdict = "mixed" if example in by_chance else "wrong" if example in bad else "right"
+    judged = JudgedBySize(at_home, moved)
     steps = (
         Step("inputs", bound),
         Step("capture", Captured(None, "", (), tuple(Guard(g) for g in guards)), findings=findings),

@@ -9,6 +9,7 @@ import torch
 
 from torchferry.inputs import bind
 from torchferry.records import Case, Edit, Job
+from torchferry.records.findings import MisboundArgument, SwappedArguments
 
 IDS = torch.randint(2, 20, (2, 5))
 ONES = torch.ones_like(IDS)
@@ -37,10 +38,10 @@ def found(**options: Any) -> Any:
 def test_a_mask_in_the_place_of_the_cache_is_bound_to_the_mask(names: Any) -> None:
     step = found(input_names=names)
     assert step.fault is not None
-    (finding,) = [f for f in step.findings if f.kind == "misbound-argument"]
-    assert finding.facts["bound_to"] == "past_key_values"
-    assert finding.facts["meant"] == "attention_mask"
-    mended = found(input_names=names, edits=(Edit("inputs", "bind-by-name", {"names": finding.facts["names"]}),))
+    (finding,) = [f for f in step.findings if isinstance(f, MisboundArgument)]
+    assert finding.bound_to == "past_key_values"
+    assert finding.meant == "attention_mask"
+    mended = found(input_names=names, edits=(Edit("inputs", "bind-by-name", {"names": list(finding.names)}),))
     assert mended.fault is None
     assert [s.name for s in mended.value.signature.inputs] == ["input_ids", "attention_mask"]
     assert list(mended.value.feeds((IDS, ONES), {})) == ["input_ids", "attention_mask"]
@@ -53,7 +54,7 @@ def test_names_that_contradict_a_call_that_works_are_a_finding() -> None:
         )
 
     step = bind(Case(Job(model, (IDS, ONES), input_names=("input_ids", "token_type_ids"))))
-    assert [f.facts["meant"] for f in step.findings if f.kind == "misbound-argument"] == ["token_type_ids"]
+    assert [f.meant for f in step.findings if isinstance(f, MisboundArgument)] == ["token_type_ids"]
 
 
 @pytest.mark.parametrize("args", [(IDS, ONES * 0, ONES), (ONES, IDS, ONES * 0)], ids=["mask and types", "mask and ids"])
@@ -62,9 +63,9 @@ def test_swapped_arguments_are_a_finding(args: Any) -> None:
         return input_ids * attention_mask + token_type_ids
 
     step = bind(Case(Job(model, args)))
-    (finding,) = [f for f in step.findings if f.kind == "swapped-arguments"]
-    assert finding.facts["parameter"] == "attention_mask"
-    assert finding.facts["position"] == 2
+    (finding,) = [f for f in step.findings if isinstance(f, SwappedArguments)]
+    assert finding.parameter == "attention_mask"
+    assert finding.position == 2
 
 
 def test_a_call_in_order_is_no_finding() -> None:

@@ -14,7 +14,6 @@ from torchferry.records import (
     Dim,
     Edit,
     Fault,
-    Finding,
     History,
     Job,
     Location,
@@ -27,6 +26,7 @@ from torchferry.records import (
     Trial,
     Verified,
 )
+from torchferry.records.findings import SizeGivenUp
 from torchferry.result import Result
 
 SOURCE = Path(__file__).with_name("a_users_model.py")
@@ -115,7 +115,8 @@ def verified() -> Result:
 def narrowed() -> Result:
     """An export that declares less than the model takes."""
     why = {"code": "CAP007", "why": "the captured program holds only while `sequence_length <= 10`"}
-    facts = {"dim": "sequence_length", "axes": ["input_ids[1]"], "was": "1..", "now": "1..10", "fixed": False, **why}
+    where = Location("a_users_model.py", 12)
+    given_up = SizeGivenUp("sequence_length", ("input_ids[1]",), "1..", "1..10", fixed=False, **why, location=where)
     edit = Edit("inputs", "narrow", {"sizes": {"sequence_length": [1, 10, 1]}, **why, "file": str(SOURCE), "line": 12})
     repair = Repair("INP020", "`sequence_length` declared as 1..10", edit)
     told = Diagnosis(
@@ -129,7 +130,7 @@ def narrowed() -> Result:
         "warning",
     )
     first, *others = _steps(AGREEING)
-    first = replace(first, findings=(Finding("size-given-up", Location("a_users_model.py", 12), facts),))
+    first = replace(first, findings=(given_up,))
     case = Case(Job(edits=(edit,)), (first, *others), (told,))
     return Result("export", History((case,), case, (repair,), (repair,)), Path("build/model.onnx"), 15.13, 1_304_000)
 

@@ -25,7 +25,7 @@ def made() -> torchferry.Result:
 def found(result: torchferry.Result, path: Path) -> list[tuple[str, int, int]]:
     case = result.history.best
     program = case.value("capture").program
-    return [(f.facts["output"], f.facts["axis"], f.facts["fixed"]) for f in lost(path, program, case.value("inputs"), {})]
+    return [(f.output, f.axis, f.fixed) for f in lost(path, program, case.value("inputs"), {})]
 
 
 def test_a_graph_as_general_as_its_program_is_not_doubted(made: torchferry.Result) -> None:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from tests.translate.made import agree, case
 
+from torchferry.records.findings import OpsetCannotExpress
 from torchferry.translate import translate
 
 
@@ -55,7 +56,6 @@ def test_an_opset_that_cannot_express_the_model_is_refused_with_the_line_and_the
     step = translate(case(Warp(), (torch.rand(1, 2, 4, 4), torch.rand(1, 3, 3, 2)), tmp_path, opset=13))
     (finding,) = step.findings
     assert step.fault is not None
-    assert finding.kind == "opset-cannot-express"
-    assert finding.facts == {"operator": "GridSample", "opset": 13, "lowest": 16}
+    assert finding == OpsetCannotExpress("GridSample", 13, 16, location=finding.location)
     assert finding.location is not None
     assert finding.location.file == __file__

@@ -124,7 +124,7 @@ def test_a_library_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:
 
 def test_the_skeleton_works_once_its_body_is_written(tmp_path: Path) -> None:
     (finding,) = stage.translate(case(model, EXAMPLE, tmp_path)).findings
-    pasted = skeleton(NAME, str(finding.facts["schema"]))
+    pasted = skeleton(NAME, finding.schema)
     assert "def bent(x, alpha=1.702, shift=[1, 2], *, mode=" in pasted
     exec(pasted.replace("return ...", "return x * torch.sigmoid(alpha * x)"), {})
     agree(model, EXAMPLE, tmp_path, AXES, OTHERS)

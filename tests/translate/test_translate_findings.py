@@ -9,6 +9,7 @@ from tests.translate.made import agree, case
 
 from torchferry import translate as stage
 from torchferry.records import Edit
+from torchferry.records.findings import CustomOperator, OperatorWithoutOnnx
 from torchferry.translate.register import forget_op, register_op
 
 LIBRARY = "torchferry_tests"
@@ -42,9 +43,9 @@ class Nested(torch.nn.Module):
 
 def test_all_operators_without_onnx_are_named_with_line_and_module(tmp_path: Path) -> None:
     step = stage.translate(case(Nested(), (torch.rand(3, 3),), tmp_path))
-    found = {f.facts["operator"]: f.location for f in step.findings}
+    found = {f.operator: f.location for f in step.findings}
     assert set(found) == {"aten::linalg_eig", "aten::linalg_ldl_factor_ex"}
-    assert all(f.kind == "operator-without-onnx" for f in step.findings)
+    assert all(isinstance(f, OperatorWithoutOnnx) for f in step.findings)
     places = [(place.file, place.module_path) for place in found.values() if place is not None]
     assert places == [(__file__, "inner")] * 2
     lines = [place.line for place in found.values() if place is not None]
@@ -59,9 +60,9 @@ def first_line() -> int:
 def test_a_custom_operator_is_told_apart(tmp_path: Path) -> None:
     step = stage.translate(case(torch.ops.torchferry_tests.double, (torch.rand(3),), tmp_path))
     (finding,) = step.findings
-    assert finding.kind == "custom-operator"
-    assert finding.facts["operator"] == f"{LIBRARY}::double"
-    assert finding.facts["has_body"]
+    assert isinstance(finding, CustomOperator)
+    assert finding.operator == f"{LIBRARY}::double"
+    assert finding.has_body
 
 
 def test_its_python_body_can_be_traced_instead(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from torchferry.capture import source_map
 from torchferry.foreign.torch_export import guards_of, shape_env_of
 from torchferry.foreign.torch_shapes import recorded, sources_of
 from torchferry.guards import holds, symbols
-from torchferry.records import Bound, Dim, Finding, Frame, Guard, Location, Signature
+from torchferry.records import Bound, Dim, Frame, Guard, Location, Signature
+from torchferry.records.findings import GuardNarrows
 
 _SIZE = re.compile(r"L\['(\w+)'\]\.size\(\)\[(\d+)\]")
 _FAR = 4096  # stands for "as large as you like" when a condition is tried on a dim without an upper end
@@ -33,12 +34,12 @@ def read(program: Any, bound: Bound) -> tuple[Guard, ...]:
     return tuple(guards.values())
 
 
-def narrowing(guards: tuple[Guard, ...], signature: Signature) -> Iterator[Finding]:
+def narrowing(guards: tuple[Guard, ...], signature: Signature) -> Iterator[GuardNarrows]:
     """Yield a finding for each guard that does not hold everywhere in the declared ranges, with a size where it does not."""
     for guard in guards:
         witness = counterexample(guard.text, signature)
         if witness is not None:
-            yield Finding("guard-narrows", guard.location, {"guard": guard.text, "sizes": witness})
+            yield GuardNarrows(guard.text, witness, location=guard.location)
 
 
 def counterexample(text: str, signature: Signature) -> dict[str, int] | None:

@@ -76,7 +76,7 @@ def _general(first: Any, bound: Bound) -> Any:
 
     Where an example's sizes need no padding, no cropping and no resampling, the code for these is not in its program.
     """
-    names = sorted(set().union(*(f.facts["sizes"] for f in guards.narrowing(guards.read(first, bound), bound.signature))))
+    names = sorted(set().union(*(f.sizes for f in guards.narrowing(guards.read(first, bound), bound.signature))))
     sizes = _primes(bound, names)
     if not sizes or not _takes(bound, sizes):
         return None

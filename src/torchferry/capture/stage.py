@@ -12,10 +12,12 @@ from torchferry.capture import beyond, guards, piecewise, prepare, strategies, s
 from torchferry.capture.attempt import Outcome, attempt, once
 from torchferry.capture.rewrites import sites_of
 from torchferry.capture.rewrites.explore import Capture, Explored, Failed, explore, stop
-from torchferry.capture.rewrites.sites import Site, applied, candidates
+from torchferry.capture.rewrites.sites import applied, candidates
 from torchferry.capture.rewrites.source import CannotRewrite
 from torchferry.foreign.torch_modules import parameters_of
 from torchferry.records import Bound, Captured, Case, Fault, Finding, Location, Step
+from torchferry.records.findings import CaptureStopped, DataDependent, GuardNarrows, RewritesFound
+from torchferry.records.sites import Site
 from torchferry.retrace import free_sizes
 
 
@@ -79,13 +81,11 @@ def _in_pieces(case: Case, bound: Bound) -> strategies.Strategy | None:
     return strategies.Strategy("piecewise", lambda module, args, shapes: piecewise.joined(module, bound, texts))
 
 
-def _with_sites(narrow: Finding, module: Any) -> Finding:
+def _with_sites(narrow: GuardNarrows, module: Any) -> GuardNarrows:
     """Return a narrowing guard with the rewrites that may keep both sides of its line in the graph."""
     place = narrow.location
     options = candidates(module, place.file, place.line) if place and place.file and place.line else []
-    return replace(
-        narrow, facts={**narrow.facts, "sites": [s.facts() for s in options if s.kind in ("branch", "ternary", "for", "exit")]}
-    )
+    return replace(narrow, sites=tuple(s for s in options if s.kind in ("branch", "ternary", "for", "exit")))
 
 
 def _failed(outcome: Outcome, bound: Bound) -> Failed | None:
@@ -119,17 +119,19 @@ def _explored(failed: Failed, bound: Bound) -> Explored | None:
 def _stopped(outcome: Outcome, failed: Failed, bound: Bound, rewrites: tuple[Site, ...], explored: Explored | None) -> Step:
     """Return the fault, with all that stands in the way of a capture."""
     fault, place = failed
-    findings = [*outcome.notes, *survey.of_module(bound), stop(fault, place, pinned=where.pinned_dims(fault, bound))]
+    stopped = stop(fault, place, tuple(where.pinned_dims(fault, bound)))
+    findings: list[Finding] = [*outcome.notes, *survey.of_module(bound), stopped]
     if explored is not None:
         findings += explored.findings
     if explored is None or not explored.cleared:
         findings = _with_more(findings, beyond.problems(bound))
     if explored is not None and explored.cleared and not set(explored.sites) <= set(rewrites):
-        findings.append(Finding("rewrites", None, {"sites": [s.facts() for s in explored.sites]}))
+        findings.append(RewritesFound(explored.sites))
     return Step("capture", fault=fault, findings=tuple(findings), attempts=outcome.attempts)
 
 
 def _with_more(findings: list[Finding], more: tuple[Finding, ...]) -> list[Finding]:
     """Return the findings with those on lines that none of them is about."""
-    known = {(f.location.file, f.location.line) for f in findings if f.kind in ("stopped", "data-dependent") and f.location}
+    lines = [f.location for f in findings if isinstance(f, CaptureStopped | DataDependent) and f.location]
+    known = {(place.file, place.line) for place in lines}
     return [*findings, *(f for f in more if f.location and (f.location.file, f.location.line) not in known)]

@@ -11,6 +11,7 @@ from torchferry.capture import prepare, source_map
 from torchferry.foreign.torch_modules import ACTS_IN_TRAINING
 from torchferry.foreign.torch_operators import schema_name
 from torchferry.records import Bound, Finding, Location
+from torchferry.records.findings import DropoutOn, PartInTraining
 
 
 def of_module(bound: Bound) -> Iterator[Finding]:
@@ -19,15 +20,15 @@ def of_module(bound: Bound) -> Iterator[Finding]:
     for path, part in bound.module.named_modules():
         name = path.removeprefix(bound.prefix) or path
         if _is_training(part):
-            yield Finding("training", Location(module_path=name), {"path": name, "type": type(part).__name__})
+            yield PartInTraining(name, type(part).__name__, location=Location(module_path=name))
 
 
-def of_program(program: Any, bound: Bound) -> Iterator[Finding]:
+def of_program(program: Any, bound: Bound) -> Iterator[DropoutOn]:
     """Yield what a program does that its model may not mean: dropout that is on."""
     training = any(_is_training(m) for m in bound.module.modules())
     for node in program.graph.nodes:
         if node.op == "call_function" and _is_dropout(node) and not training:
-            yield Finding("dropout-on", source_map.of_node(node), {"operator": str(node.target)})
+            yield DropoutOn(location=source_map.of_node(node))
 
 
 def _is_training(part: torch.nn.Module) -> bool:

@@ -9,9 +9,10 @@ from typing import Any
 import torch
 
 from torchferry import eager
-from torchferry.capture.rewrites.sites import Site, applied
+from torchferry.capture.rewrites.sites import applied
 from torchferry.capture.rewrites.source import CannotRewrite
 from torchferry.records import Bound
+from torchferry.records.sites import Site
 
 # right only if the condition spares work and does no more, or if what is set is not read
 LOSSY = {("branch", "always"), ("ternary", "always"), ("exit", "drop"), ("store", "drop")}

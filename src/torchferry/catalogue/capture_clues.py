@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from torchferry.records import Case, Diagnosis, Edit, Finding, Location, Repair, Safety
+from torchferry.records import Case, Diagnosis, Edit, Finding, Location, Repair, Safety, findings
+from torchferry.records.sites import Site
 
 WHY = "a capture runs the code on stand-in tensors, which have sizes but no values"
 
 
-def stops(case: Case, *kinds: str) -> Iterator[Finding]:
+def stops(case: Case, *kinds: str) -> Iterator[findings.DataDependent]:
     """Yield the lines that stopped the capture and are of these kinds."""
-    for finding in case.findings("data-dependent"):
-        if finding.facts["kind"] in kinds:
+    for finding in case.findings(findings.DataDependent):
+        if finding.kind in kinds:
             yield finding
 
 
-def pinned(finding: Finding) -> bool:
+def pinned(finding: findings.DataDependent) -> bool:
     """Say whether a line stopped the capture by fixing a size that should move."""
     words = ("Constraints violated", "conflicts between user-specified ranges", "specialized it to be a constant")
-    return any(w in finding.facts["text"] for w in words)
+    return any(w in finding.text for w in words)
 
 
 def rewrites(case: Case, found: Diagnosis, title: str, safety: Safety = "safe", changes: str = "") -> Iterator[Repair]:
     """Yield the rewrites under which the capture succeeded, all lines at once; then the same with both sides computed."""
-    for finding in case.findings("rewrites"):
-        sites = list(finding.facts["sites"])
+    for finding in case.findings(findings.RewritesFound):
+        sites = finding.sites
         more = f", and {len(sites) - 1} more line{'s' if len(sites) > 2 else ''}" if len(sites) > 1 else ""
-        yield Repair(found.code, title + more, Edit("capture", "rewrite", {"sites": sites}), safety, changes)
-        both = [{**s, "how": "where"} if s["how"] == "cond" else s for s in sites]
+        yield Repair(found.code, title + more, _rewrite(sites), safety, changes)
+        both = tuple(replace(s, how="where") if s.how == "cond" else s for s in sites)
         if both != sites:
-            words = f"{title}, both sides computed{more}"
-            yield Repair(found.code, words, Edit("capture", "rewrite", {"sites": both}), safety, changes)
+            yield Repair(found.code, f"{title}, both sides computed{more}", _rewrite(both), safety, changes)
+
+
+def _rewrite(sites: tuple[Site, ...]) -> Edit:
+    return Edit("capture", "rewrite", {"sites": [s.facts() for s in sites]})
 
 
 def place(finding: Finding) -> Location:
@@ -46,10 +51,10 @@ def raised(case: Case, *phrases: str) -> bool:
     return any(p in f"{link.type_name}: {link.text}" for fault in faults if fault for link in fault.chain() for p in phrases)
 
 
-def stopped(case: Case, *phrases: str) -> Iterator[Finding]:
+def stopped(case: Case, *phrases: str) -> Iterator[findings.CaptureStopped]:
     """Yield the lines that stopped a capture with one of these phrases; the first one may have been told by any strategy."""
     if case.fault("capture") is None:
         return
-    for number, finding in enumerate(case.findings("stopped")):
-        if any(p in finding.facts["said"] for p in phrases) or (number == 0 and raised(case, *phrases)):
+    for number, finding in enumerate(case.findings(findings.CaptureStopped)):
+        if any(p in finding.said for p in phrases) or (number == 0 and raised(case, *phrases)):
             yield finding

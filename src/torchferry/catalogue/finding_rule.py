@@ -4,60 +4,69 @@ from __future__ import annotations
 
 import atexit
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar, Generic, TypeVar, cast, get_args, get_origin
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Facts, Finding, Location, Repair, Safety
+from torchferry.records import Case, Diagnosis, Edit, Finding, Location, Repair, Safety, Size
+from torchferry.records.findings import MovingSizes
 
 GUESS = "a guess, not shown"
+F = TypeVar("F", bound=Finding)
 Offer = tuple[str, Edit, Safety]  # what it does, in words; the edit; how safe it is
 
 
-class FindingRule(Rule):
-    """A rule for findings of certain kinds: it says what is wrong, what to do, what was seen, and what would mend it."""
+class FindingRule(Rule, Generic[F]):
+    """A rule for findings of certain classes, `FindingRule[OneKind | Another]`: what is wrong, what to do, what would mend it."""
 
-    kinds: ClassVar[tuple[str, ...]]
+    kinds: ClassVar[tuple[type[Finding], ...]]  # filled in from the brackets
     stage = "check"
 
-    def concerns(self, finding: Finding) -> bool:
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for base in getattr(cls, "__orig_bases__", ()):
+            if get_origin(base) is FindingRule:
+                (kind,) = get_args(base)
+                cls.kinds = get_args(kind) or (kind,)
+
+    def concerns(self, finding: F) -> bool:
         """Say whether this rule is the one for a finding of its kind."""
         return True
 
-    def message(self, finding: Finding) -> str:
+    def message(self, finding: F) -> str:
         """Return what is wrong, and where."""
         raise NotImplementedError
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: F) -> str:
         """Return what to do."""
         return ""
 
-    def evidence(self, finding: Finding) -> tuple[str, ...]:
+    def evidence(self, finding: F) -> tuple[str, ...]:
         """Return what was seen."""
         return ()
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+    def offers(self, case: Case, finding: F) -> Iterator[Offer]:
         """Yield what would mend it, best first."""
         return iter(())
 
-    def found(self, case: Case) -> list[Finding]:
+    def found(self, case: Case) -> list[F]:
         """Return the findings of a case that this rule is for."""
-        return [f for kind in self.kinds for f in case.findings(kind) if self.concerns(f)]
+        findings = [cast("F", f) for kind in self.kinds for f in case.findings(kind)]
+        return [f for f in findings if self.concerns(f)]
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         for finding in self.found(case):
             where = finding.location or Location()
             evidence = (*self.evidence(finding), *_guesses(self.offers(case, finding)))
-            yield Diagnosis(self.code, self.message(finding), self.help(finding), where, evidence)
+            yield Diagnosis(self.code, self.message(finding), self.help(finding), where, evidence, finding=finding)
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
-        for finding in self.found(case):
-            if self.message(finding) == found.message:
-                for title, edit, safety in self.offers(case, finding):
-                    changes = f"{GUESS}: {edit.params['guess']}" if edit.params.get("guess") else ""
-                    yield Repair(self.code, title, edit, safety, changes)
-                return
+        if found.finding is None:  # a rule of its own making detected it
+            return
+        for title, edit, safety in self.offers(case, cast("F", found.finding)):
+            changes = f"{GUESS}: {edit.params['guess']}" if edit.params.get("guess") else ""
+            yield Repair(self.code, title, edit, safety, changes)
 
 
 def as_guess(title: str, edit: Edit, why: str) -> Offer:
@@ -79,25 +88,25 @@ def at(finding: Finding) -> str:
     return f"node `{where.onnx_node}`" + (f" ({where.op})" if where.op else "") if where.onnx_node else f"a {where.op} node"
 
 
-def listed(names: list[Any], most: int = 6) -> str:
+def listed(names: Sequence[str], most: int = 6) -> str:
     """Return names in backticks, the first few of a long list."""
     shown = ", ".join(f"`{n}`" for n in names[:most])
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def shapes(found: dict[str, list[Any]]) -> str:
+def shapes(found: Mapping[str, Sequence[Size]]) -> str:
     """Return "`x` [2, 3], `w` [4, 5]"."""
     return ", ".join(f"`{n}` [{', '.join(str(s) for s in sizes)}]" for n, sizes in found.items())
 
 
-def offer_of_moving_sizes(facts: Facts) -> Offer:
+def offer_of_moving_sizes(plan: MovingSizes) -> Offer:
     """Return the repair that a plan stands for: axes declared as moving, or only what was baked in computed again."""
-    plan, example = facts["plan"], {"example": facts["example"]}  # the sizes at which both files can be compared
-    params = {"rewrites": plan["rewrites"], **example}
+    example = {name: list(sizes) for name, sizes in plan.example.items()}  # the sizes at which both files can be compared
+    params = {"rewrites": plan.rewrites, "example": example}
     title, edit = "compute the baked sizes from the inputs", Edit("check", "rewrite-constants", params)
-    if plan["axes"]:
-        title, edit = "let the sizes move", Edit("check", "free-sizes", {**plan, **example})
-    return as_guess(title, edit, facts["guess"]) if facts["guess"] else (title, edit, "safe")
+    if plan.axes:
+        title, edit = "let the sizes move", Edit("check", "free-sizes", {"axes": plan.axes, **params})
+    return as_guess(title, edit, plan.guess) if plan.guess else (title, edit, "safe")
 
 
 _kept: list[tempfile.TemporaryDirectory[str]] = []

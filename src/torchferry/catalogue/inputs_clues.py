@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
-from torchferry.records import Case, Fault, Location
+from torchferry.records import Case, Fault, Location, findings
 
 NOT_THE_USERS = (
     "site-packages",
@@ -30,7 +28,7 @@ DEVICE = re.compile(
 
 def failed_call(case: Case) -> Fault | None:
     """Return what the model raised on its own example, unless another reading of the arguments explains it."""
-    if case.findings("misbound-argument") or not case.findings("example-failed"):
+    if case.findings(findings.MisboundArgument) or not case.findings(findings.ExampleFailed):
         return None
     return case.fault("inputs")
 
@@ -45,16 +43,9 @@ def about_dtype(fault: Fault | None) -> bool:
     return fault is not None and DTYPE.search(fault.text) is not None and not about_device(fault)
 
 
-def example_inputs(case: Case) -> list[Mapping[str, Any]]:
-    """Return name, dtype, shape and device of each tensor in an example that failed."""
-    found = case.findings("example-failed")
-    return list(found[0].facts["inputs"]) if found else []
-
-
-def model_facts(case: Case) -> Mapping[str, Any]:
-    """Return the dtype and device of the parameters of a model whose example failed."""
-    found = case.findings("example-failed")
-    return found[0].facts if found else {}
+def failed_example(case: Case) -> findings.ExampleFailed:
+    """Return what is known of an example that failed, and of the model; empty where none did."""
+    return next(iter(case.findings(findings.ExampleFailed)), findings.ExampleFailed(()))
 
 
 def user_line(fault: Fault) -> Location:

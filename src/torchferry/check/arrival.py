@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchferry.check.sniff import Sniffed, sniff
+from torchferry.check.sniff import sniff
 from torchferry.records import Job
+from torchferry.records.findings import Sniffed
 from torchferry.worker import Worker
 
 LONGEST = 120.0  # seconds for opening or running an unknown file

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,36 +13,39 @@ import onnx
 from torchferry.check import graph
 from torchferry.check.trace import Failure, Feed, Tracer, ancestors, shape_of
 from torchferry.foreign import onnxruntime as ort
-from torchferry.records import Fault, Finding, Location
+from torchferry.records import Fault, Location
+from torchferry.records.findings import (
+    AllocationTooLarge,
+    ConditionNotScalar,
+    DivisionByZero,
+    EmptyAxis,
+    IndexOutOfRange,
+    NodeFailed,
+    NodeFailure,
+    RunFailed,
+    RuntimeDied,
+)
 
 LOOKUPS = frozenset({"Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "Scatter", "OneHot"})
 
 
-def explain(tracer: Tracer, failure: Failure, feed: Feed) -> Finding:
+def explain(tracer: Tracer, failure: Failure, feed: Feed) -> NodeFailed:
     """Return what made a node fail on a feed: an index, an empty axis, a zero, sizes that do not go together."""
     place = next((p for p in graph.places(tracer.model) if p.label == failure.node), None)
     if failure.fault.type_name in ("TimeLimit", "ProcessDied"):
-        return Finding(
-            "runtime-died",
-            Location(onnx_node=failure.node or None),
-            {"text": failure.fault.text, "type": failure.fault.type_name},
-        )
+        return RuntimeDied(NodeFailure(failure.fault.text), location=Location(onnx_node=failure.node or None))
     if place is None:
-        facts = {"text": ort.said(failure.fault.text), "shapes": {}, "inputs": [], "op": failure.op}
-        return Finding("run-failed", Location(onnx_node=failure.node or None, op=failure.op or None), facts)
+        where = Location(onnx_node=failure.node or None, op=failure.op or None)
+        return RunFailed(NodeFailure(ort.said(failure.fault.text)), location=where)
     values = _reaching(tracer, place, feed)
-    facts = {
-        "op": place.node.op_type,
-        "text": ort.said(failure.fault.text),
-        "shapes": {i: list(s) for i in place.node.input if (s := shape_of(values.get(i))) is not None},
-        "inputs": feeding(tracer.model, place.node),
-        "weights": [t.name for t in tracer.model.graph.initializer if t.name in place.node.input],
-    }
-    where = Location(onnx_node=place.label, op=place.node.op_type)
-    for kind, found in ((k, examine(place.node, values, feed, facts)) for k, examine in CAUSES.items()):
-        if found is not None:
-            return Finding(kind, where, {**facts, **found})
-    return Finding("run-failed", where, facts)
+    told = NodeFailure(
+        ort.said(failure.fault.text),
+        {i: s for i in place.node.input if (s := shape_of(values.get(i))) is not None},
+        tuple(feeding(tracer.model, place.node)),
+    )
+    causes = (examine(place.node, values, feed, told) for examine in CAUSES)
+    cause = next((c for c in causes if c is not None), RunFailed(told))
+    return replace(cause, location=Location(onnx_node=place.label, op=place.node.op_type))
 
 
 def _reaching(tracer: Tracer, place: graph.Place, feed: Feed) -> dict[str, Any]:
@@ -67,7 +72,7 @@ def feeding(model: onnx.ModelProto, node: onnx.NodeProto) -> list[str]:
     return direct + [i for i in inputs if i in further and i not in direct]
 
 
-def _index(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, facts: dict[str, Any]) -> dict[str, Any] | None:
+def _index(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, told: NodeFailure) -> IndexOutOfRange | None:
     if node.op_type not in LOOKUPS or len(node.input) < 2:
         return None
     table, indices = values.get(node.input[0]), values.get(node.input[1])
@@ -92,43 +97,35 @@ def _index(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, facts: dict
         ),
         None,
     )
-    longest = {n: list(a.shape) for n, a in feed.items() if isinstance(a, np.ndarray)}
-    return {
-        "table": node.input[0],
-        "rows": rows,
-        "value": int(indices[at]),
-        "at": list(at),
-        "input": fed,
-        "count": int(wrong.sum()),
-        "fed": longest,
-    }
+    longest = {n: a.shape for n, a in feed.items() if isinstance(a, np.ndarray)}
+    return IndexOutOfRange(told, node.input[0], rows, int(indices[at]), at, fed, longest)
 
 
-def _empty(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, facts: dict[str, Any]) -> dict[str, Any] | None:
-    empty = [n for n in facts["shapes"] if 0 in facts["shapes"][n]]
-    fed = {n: list(a.shape) for n, a in feed.items() if isinstance(a, np.ndarray) and 0 in a.shape}
+def _empty(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, told: NodeFailure) -> EmptyAxis | None:
+    empty = [n for n in told.shapes if 0 in told.shapes[n]]
+    fed = {n: a.shape for n, a in feed.items() if isinstance(a, np.ndarray) and 0 in a.shape}
     if not empty or not fed:
         return None
-    return {"empty": empty, "axis": facts["shapes"][empty[0]].index(0), "fed": fed}
+    return EmptyAxis(told, empty[0], told.shapes[empty[0]].index(0), fed)
 
 
-def _zero_divisor(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, facts: dict[str, Any]) -> dict[str, Any] | None:
+def _zero_divisor(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, told: NodeFailure) -> DivisionByZero | None:
     if node.op_type not in ("Div", "Mod") or len(node.input) < 2:
         return None
     divisor = values.get(node.input[1])
     if not isinstance(divisor, np.ndarray) or divisor.dtype.kind not in "iu" or np.all(divisor != 0):
         return None
-    zero = [
+    zero = tuple(
         n
-        for n in facts["inputs"]
+        for n in told.inputs
         if isinstance(feed.get(n), np.ndarray) and feed[n].size and np.any(feed[n] == 0) and feed[n].dtype.kind in "iu"
-    ]
-    return {"divisor": node.input[1], "zero": zero}
+    )
+    return DivisionByZero(told, node.input[1], zero)
 
 
-def _allocation(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, facts: dict[str, Any]) -> dict[str, Any] | None:
+def _allocation(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, told: NodeFailure) -> AllocationTooLarge | None:
     match = re.search(
-        r"(?:buffer of size|requested buffer of size|allocate (?:memory of )?) ?(\d+)|bad_alloc|bad allocation", facts["text"]
+        r"(?:buffer of size|requested buffer of size|allocate (?:memory of )?) ?(\d+)|bad_alloc|bad allocation", told.text
     )
     if match is None:
         return None
@@ -137,34 +134,30 @@ def _allocation(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, facts:
         for n in node.input
         if isinstance(values.get(n), np.ndarray) and values[n].dtype.kind in "iu" and values[n].size <= 16
     }
-    large = [n for n in facts["inputs"] if isinstance(feed.get(n), np.ndarray) and feed[n].dtype.kind in "iu" and feed[n].size]
-    return {"bytes": int(match[1]) if match[1] else None, "sizes": small, "large": {n: int(np.max(feed[n])) for n in large}}
+    large = [n for n in told.inputs if isinstance(feed.get(n), np.ndarray) and feed[n].dtype.kind in "iu" and feed[n].size]
+    return AllocationTooLarge(told, int(match[1]) if match[1] else None, small, {n: int(np.max(feed[n])) for n in large})
 
 
-def _condition(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, facts: dict[str, Any]) -> dict[str, Any] | None:
+def _condition(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, told: NodeFailure) -> ConditionNotScalar | None:
     if node.op_type not in ("If", "Loop") or not node.input:
         return None
     index = 0 if node.op_type == "If" else 1
     condition = values.get(node.input[index]) if len(node.input) > index else None
     if not isinstance(condition, np.ndarray) or condition.size == 1:
         return None
-    return {"condition": node.input[index], "shape": list(condition.shape)}
+    return ConditionNotScalar(told, node.input[index], condition.shape)
 
 
-CAUSES = {
-    "index-out-of-range": _index,
-    "empty-axis": _empty,
-    "division-by-zero": _zero_divisor,
-    "allocation-too-large": _allocation,
-    "condition-not-scalar": _condition,
-}
+CAUSES: tuple[Callable[[onnx.NodeProto, dict[str, Any], Feed, NodeFailure], NodeFailed | None], ...] = (
+    _index, _empty, _zero_divisor, _allocation, _condition
+)  # fmt: skip
 
 
-def died(fault: Fault) -> Finding:
+def died(fault: Fault) -> RuntimeDied:
     """Return a crash or a hang of the runtime."""
-    return Finding("runtime-died", Location(), {"text": fault.text, "type": fault.type_name})
+    return RuntimeDied(NodeFailure(fault.text), location=Location())
 
 
-def explain_without_graph(fault: Fault) -> Finding:
+def explain_without_graph(fault: Fault) -> RunFailed:
     """Return a failed run in the runtime's own words, where the graph cannot be read."""
-    return Finding("run-failed", Location(), {"text": ort.said(fault.text), "shapes": {}, "inputs": [], "op": ""})
+    return RunFailed(NodeFailure(ort.said(fault.text)), location=Location())

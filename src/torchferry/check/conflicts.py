@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 import onnx
@@ -11,6 +10,13 @@ import onnx
 from torchferry.check import dtypes, graph, schemas
 from torchferry.check.type_inference import Conflict, Types, Unfit, declared
 from torchferry.records import Finding, Location
+from torchferry.records.findings import (
+    BranchTypesDiffer,
+    CarriedTypesDiffer,
+    DeclaredTypeWrong,
+    TypeConflict,
+    TypeNotAllowed,
+)
 
 RANK = (
     "bool",
@@ -33,28 +39,23 @@ def findings(model: onnx.ModelProto, types: Types) -> list[Finding]:
     """Return where types contradict each other: between operands, with the operator, with a declaration, between branches."""
     said = {v.name: w for g in graph.graphs(model) for v in (*g.output, *g.value_info) if (w := declared(v)) is not None}
     outputs = {o.name for o in model.graph.output}
-    found = [_conflict(c, said) for c in types.conflicts] + [_unfit(u, said, graph.opset(model) or 1) for u in types.unfit]
-    found += [_branch(model, place, index, words, said) for place, index, words in types.branches]
+    found: list[Finding] = [_conflict(c, said) for c in types.conflicts]
+    found += [_unfit(u, said, graph.opset(model) or 1) for u in types.unfit]
+    found += [_branch(place, index, words, said) for place, index, words in types.branches]
     found += [_carried(place, index, words, said) for place, index, words in types.carried]
     if not found:  # a declaration is only wrong where the rest is right
-        found = [_declaration(v, d, real, place, v in outputs) for v, (d, real, place) in types.declared.items()]
+        found += [_declaration(v, d, real, place, v in outputs) for v, (d, real, place) in types.declared.items()]
     return found
 
 
-def _conflict(conflict: Conflict, said: dict[str, str]) -> Finding:
+def _conflict(conflict: Conflict, said: dict[str, str]) -> TypeConflict:
     node = conflict.place.node
     fixed = {n: c for n, c in graph.constants(conflict.place.graph).items() if n in conflict.types}
     stored = {t.name for t in getattr(conflict.place.graph, "initializer", ())}
     to = _agreed(conflict, fixed, stored, said.get(node.output[0]) if node.output else None)
-    facts: dict[str, Any] = {
-        "op": node.op_type,
-        "types": dict(conflict.types),
-        "cast": [v for v, w in conflict.types.items() if w != to],
-        "to": to,
-        "constant": [v for v in conflict.types if v in fixed or v in stored],
-        "castable": not QUANTISED.match(node.op_type),
-    }
-    return Finding("type-conflict", _at(conflict.place), facts)
+    cast = tuple(v for v, w in conflict.types.items() if w != to)
+    castable = not QUANTISED.match(node.op_type)
+    return TypeConflict(dict(conflict.types), cast, to, castable, location=_at(conflict.place))
 
 
 def _agreed(conflict: Conflict, fixed: dict[str, np.ndarray], stored: set[str], wish: str | None) -> str:
@@ -81,25 +82,24 @@ def _takes(word: str, value: np.ndarray | None, was: str) -> bool:
     return bool(np.array_equal(cast.astype(np.float64), value.astype(np.float64)))
 
 
-def _unfit(unfit: Unfit, said: dict[str, str], version: int) -> Finding:
+def _unfit(unfit: Unfit, said: dict[str, str], version: int) -> TypeNotAllowed:
     to = _accepted(unfit)
     node = unfit.place.node
     # where the result is promised in the very type that is not taken, it has to be cast back
     back = to != "bool" and unfit.type not in dtypes.FLOATS and any(said.get(o) == unfit.type for o in node.output)
-    facts = {
-        "op": node.op_type,
-        "value": unfit.value,
-        "parameter": unfit.parameter,
-        "type": unfit.type,
-        "allowed": list(unfit.allowed),
-        "to": to,
-        "lossless": to is not None
+    return TypeNotAllowed(
+        value=unfit.value,
+        parameter=unfit.parameter,
+        type=unfit.type,
+        allowed=tuple(unfit.allowed),
+        to=to,
+        lossless=to is not None
         and _lossless(unfit.type, to)
         and not (back and to in dtypes.FLOATS and not (to == "double" and unfit.type in EXACT_IN_DOUBLE and _picks(node))),
-        "back": back,
-        "newer": _newer(node, unfit, version),
-    }
-    return Finding("type-not-allowed", _at(unfit.place), facts)
+        back=back,
+        newer=_newer(node, unfit, version),
+        location=_at(unfit.place),
+    )
 
 
 def _picks(node: onnx.NodeProto) -> bool:
@@ -135,30 +135,23 @@ def _accepted(unfit: Unfit) -> str | None:
     return next((w for w in wishes[unfit.type in dtypes.FLOATS] if w in unfit.allowed), None)
 
 
-def _declaration(value: str, said: str, real: str, place: graph.Place, output: bool) -> Finding:
-    return Finding(
-        "declared-type-wrong",
-        _at(place),
-        {"value": value, "declared": said, "real": real, "output": output, "op": place.node.op_type},
-    )
+def _declaration(value: str, said: str, real: str, place: graph.Place, output: bool) -> DeclaredTypeWrong:
+    return DeclaredTypeWrong(value, said, real, output, place.node.op_type, location=_at(place))
 
 
-def _branch(model: onnx.ModelProto, place: graph.Place, index: int, words: list[str], said: dict[str, str]) -> Finding:
+def _branch(place: graph.Place, index: int, words: list[str], said: dict[str, str]) -> BranchTypesDiffer:
     output = place.node.output[index]
-    to = said.get(output) if said.get(output) in words else max(words, key=lambda w: RANK.index(w) if w in RANK else -1)
-    return Finding(
-        "branch-types-differ", _at(place), {"op": place.node.op_type, "output": output, "index": index, "types": words, "to": to}
-    )
+    to = said[output] if said.get(output) in words else max(words, key=lambda w: RANK.index(w) if w in RANK else -1)
+    return BranchTypesDiffer(output, index, tuple(words), to, location=_at(place))
 
 
-def _carried(place: graph.Place, index: int, words: list[str], said: dict[str, str]) -> Finding:
+def _carried(place: graph.Place, index: int, words: list[str], said: dict[str, str]) -> CarriedTypesDiffer:
     """Return what a Loop or Scan carries in several types; a type that loses nothing wins, the declared one among equals."""
     node = place.node
     output = dict(enumerate(node.output)).get(index - 2 if node.op_type == "Loop" else index, "")
     floats = [w for w in words if w in dtypes.FLOATS] or words
     to = said[output] if said.get(output) in floats else max(floats, key=lambda w: RANK.index(w) if w in RANK else -1)
-    facts = {"op": node.op_type, "value": node.input[index], "index": index, "types": words, "to": to}
-    return Finding("carried-types-differ", _at(place), facts)
+    return CarriedTypesDiffer(node.input[index], index, tuple(words), to, location=_at(place))
 
 
 def _at(place: graph.Place) -> Location:

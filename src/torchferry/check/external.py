@@ -15,9 +15,18 @@ import onnx
 from torchferry.check import dtypes, graph, sniff
 from torchferry.fingerprint import WeightsUnreadable, fingerprint, recorded
 from torchferry.records import Finding, Location
+from torchferry.records.findings import (
+    InitializerSize,
+    PathTrouble,
+    WeightsArePage,
+    WeightsArePointer,
+    WeightsElsewhere,
+    WeightsFile,
+    WeightsMissing,
+    WeightsTruncated,
+)
 
 LONGEST = 255  # bytes in the name of a file
-READ_AS_WEIGHTS = ("external-data-pointer", "external-data-page")  # text that onnxruntime loads where it is long enough
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,34 +86,33 @@ def findings(model: onnx.ModelProto, folder: Path, own: str) -> list[Finding]:
 
 
 def _examine(location: str, group: list[Piece], folder: Path, where: Location, moved: Meant | None) -> Iterator[Finding]:
-    facts: dict[str, Any] = {
-        "data": location,
-        "tensors": [p.tensor for p in group],
-        "needs": max(p.end for p in group),
-    }
+    weights = WeightsFile(location, tuple(p.tensor for p in group), max(p.end for p in group))
     if not _there(location, folder):
         trouble = path_trouble(location)
-        facts |= {"trouble": trouble or "missing", "found": moved.file if moved else None, "guess": moved.guess if moved else ""}
-        yield Finding("external-data-path" if trouble or moved else "external-data-missing", where, facts)
+        if trouble or moved:
+            found, guess = (moved.file, moved.guess) if moved else (None, "")
+            yield WeightsElsewhere(weights, trouble or "missing", found, guess, location=where)
+        else:
+            yield WeightsMissing(weights, location=where)
         return
     file = folder / location
     size = file.stat().st_size
     with file.open("rb") as data:
         head = data.read(256)
     if sniff.is_pointer(head):
-        yield Finding("external-data-pointer", where, {**facts, "size": size, "whole": sniff.pointer_size(head)})
+        yield WeightsArePointer(weights, location=where)
         return
     if sniff.is_page(head):
-        yield Finding("external-data-page", where, {**facts, "size": size})
+        yield WeightsArePage(weights, location=where)
         return
-    if short := [p.tensor for p in group if p.end > size]:
-        yield Finding("external-data-truncated", where, {**facts, "size": size, "short": short})
+    if short := tuple(p.tensor for p in group if p.end > size):
+        yield WeightsTruncated(weights, size, short, location=where)
     for piece in group:
         if piece.length is not None and piece.needs is not None and piece.length != piece.needs:
-            yield Finding("initializer-size", where, {"tensor": piece.tensor, "has": piece.length, "needs": piece.needs})
+            yield InitializerSize(piece.tensor, piece.length, piece.needs, location=where)
 
 
-def path_trouble(location: str) -> str | None:
+def path_trouble(location: str) -> PathTrouble | None:
     """Return why a runtime will not follow a path: it is absolute, has backslashes, or leaves the model's folder."""
     lengths = [len(part.encode()) for part in location.split("/")]
     if not location or "\0" in location or max(lengths) > LONGEST or sum(lengths) > 4 * LONGEST:

@@ -13,6 +13,20 @@ from typing import Any
 import numpy as np
 
 from torchferry.check import dtypes
+from torchferry.records.findings import (
+    FeedBfloat16,
+    FeedByteOrder,
+    FeedDtype,
+    FeedDtypeRefused,
+    FeedExtra,
+    FeedFinding,
+    FeedMissingRefused,
+    FeedName,
+    FeedNotAnArray,
+    FeedNotAnArrayRefused,
+    FeedRank,
+    FeedRankRefused,
+)
 
 CONVERTED = "it was turned into one"
 # names that say nothing of what they stand for: those that exporters and users make up
@@ -33,7 +47,7 @@ class Declared:
 class Change:
     """Something done to a feed so that it fits: to which input, what did not fit (`words`), and what was done about it."""
 
-    kind: str
+    kind: type[FeedFinding]
     input: str
     words: str
     done: str
@@ -44,7 +58,7 @@ class Change:
 class Refusal:
     """Something that keeps a feed from fitting and that only the user can mend."""
 
-    kind: str
+    kind: type[FeedFinding]
     input: str
     words: str
     axis: int | None = None
@@ -102,12 +116,12 @@ def _names(
             hint[name] = f"; a guess, not shown: `{key}` may be meant"
             continue
         named[name] = feed[key]
-        changes.append(Change("feed-name", name, f"`{key}` is fed, the file's input is called `{name}`", "it was taken for that"))
+        changes.append(Change(FeedName, name, f"`{key}` is fed, the file's input is called `{name}`", "it was taken for that"))
         unknown.remove(key)
         missing.remove(name)
-    changes += [Change("feed-extra", k, f"`{k}` is fed, the file has no such input", "it was dropped") for k in unknown]
-    refusals = [Refusal("feed-missing", n, f"the input `{n}` ({_says(wanted[n])}) is not fed{hint.get(n, '')}") for n in missing]
-    return named, changes, refusals
+    changes += [Change(FeedExtra, k, f"`{k}` is fed, the file has no such input", "it was dropped") for k in unknown]
+    told = {n: f"the input `{n}` ({_says(wanted[n])}) is not fed{hint.get(n, '')}" for n in missing}
+    return named, changes, [Refusal(FeedMissingRefused, name, words) for name, words in told.items()]
 
 
 def _pairs(
@@ -186,37 +200,37 @@ def as_array(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
     if isinstance(value, np.ndarray):
         return (value, []) if want.kind == "O" or value.dtype.kind != "O" else _from_objects(spec, value)
     if value is None:
-        return Refusal("feed-not-an-array", spec.name, f"the input `{spec.name}` is fed None"), []
+        return Refusal(FeedNotAnArrayRefused, spec.name, f"the input `{spec.name}` is fed None"), []
     if hasattr(value, "detach") and hasattr(value, "cpu"):
         return _from_torch(value), [
-            Change("feed-not-an-array", spec.name, f"`{spec.name}` is fed a {kind}, not a numpy array", CONVERTED)
+            Change(FeedNotAnArray, spec.name, f"`{spec.name}` is fed a {kind}, not a numpy array", CONVERTED)
         ]
     try:
         array = np.asarray(value)
     except (ValueError, TypeError) as error:
         return Refusal(
-            "feed-not-an-array", spec.name, f"the {kind} for `{spec.name}` cannot be turned into an array: {error}"
+            FeedNotAnArrayRefused, spec.name, f"the {kind} for `{spec.name}` cannot be turned into an array: {error}"
         ), []
     if array.dtype.kind == "O" and want.kind != "O":
         return _from_objects(spec, array)
     if isinstance(value, (list, int, float, bool, tuple)) and array.dtype.kind in "fiub":
         array = _plain(array, want)
     told = not isinstance(value, list)  # onnxruntime takes lists
-    return array, [Change("feed-not-an-array", spec.name, f"`{spec.name}` is fed a {kind}, not a numpy array", CONVERTED, told)]
+    return array, [Change(FeedNotAnArray, spec.name, f"`{spec.name}` is fed a {kind}, not a numpy array", CONVERTED, told)]
 
 
 def _sequence(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
     """Return a list of arrays, each made to fit as one would be; a tuple, and an array, whose rows are meant, is no list."""
     if not isinstance(value, (list, tuple)):
         words = f"`{spec.name}` takes a list of arrays, a {type(value).__name__} is fed"
-        return Refusal("feed-not-an-array", spec.name, words), []
+        return Refusal(FeedNotAnArrayRefused, spec.name, words), []
     element = Declared(spec.name, spec.type.removeprefix("seq(").removesuffix(")"), None)
     fitted = [fit((element,), {spec.name: item}) for item in value]
     if refused := [r for f in fitted for r in f.refusals]:
         return refused[0], []
     changes = list({c.kind: c for f in fitted for c in f.changes}.values())
     if isinstance(value, tuple):
-        changes.append(Change("feed-not-an-array", spec.name, f"`{spec.name}` is fed a tuple, not a list", CONVERTED))
+        changes.append(Change(FeedNotAnArray, spec.name, f"`{spec.name}` is fed a tuple, not a list", CONVERTED))
     return [f.feed[spec.name] for f in fitted], changes
 
 
@@ -238,11 +252,11 @@ def _from_objects(spec: Declared, value: np.ndarray) -> tuple[Any, list[Change]]
         array = value
     if array.dtype.kind not in "fiub":
         return Refusal(
-            "feed-not-an-array", spec.name, f"the array for `{spec.name}` holds Python objects that are not all numbers"
+            FeedNotAnArrayRefused, spec.name, f"the array for `{spec.name}` holds Python objects that are not all numbers"
         ), []
     return array, [
         Change(
-            "feed-not-an-array",
+            FeedNotAnArray,
             spec.name,
             f"`{spec.name}` is fed an array of Python objects",
             f"they were turned into {array.dtype}",
@@ -264,7 +278,7 @@ def _byte_order(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
     if not isinstance(value, np.ndarray) or value.dtype.isnative:
         return value, []
     words = f"`{spec.name}` is in foreign byte order (big-endian, {value.dtype.str}), which onnxruntime misreads without an error"
-    return value.astype(value.dtype.newbyteorder("=")), [Change("feed-byte-order", spec.name, words, "its bytes were swapped")]
+    return value.astype(value.dtype.newbyteorder("=")), [Change(FeedByteOrder, spec.name, words, "its bytes were swapped")]
 
 
 def _element_type(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
@@ -274,19 +288,17 @@ def _element_type(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
     if value.dtype == want:
         if want.name.startswith(("bfloat16", "float8")):
             words = f"`{spec.name}` is {want.name}, which onnxruntime does not take from numpy"
-            return value, [Change("feed-bfloat16", spec.name, words, "it was passed as an OrtValue")]
+            return value, [Change(FeedBfloat16, spec.name, words, "it was passed as an OrtValue")]
         return value, []
     if want.kind == "O":
         if value.dtype.kind in "US":
             return value, []
-        return Refusal("feed-dtype", spec.name, f"`{spec.name}` takes text, {dtypes.friendly(value.dtype)} is fed"), []
+        return Refusal(FeedDtypeRefused, spec.name, f"`{spec.name}` takes text, {dtypes.friendly(value.dtype)} is fed"), []
     given, wanted = dtypes.friendly(value.dtype), dtypes.friendly(want)
     cast, lost = _cast(value, want)
     if cast is None:
-        return Refusal("feed-dtype", spec.name, f"`{spec.name}` is {given}, the file takes {wanted}: {lost}"), []
-    return cast, [
-        Change("feed-dtype", spec.name, f"`{spec.name}` is fed as {given}, the file takes {wanted}", _done(value, cast))
-    ]
+        return Refusal(FeedDtypeRefused, spec.name, f"`{spec.name}` is {given}, the file takes {wanted}: {lost}"), []
+    return cast, [Change(FeedDtype, spec.name, f"`{spec.name}` is fed as {given}, the file takes {wanted}", _done(value, cast))]
 
 
 def _done(value: np.ndarray, cast: np.ndarray) -> str:
@@ -333,17 +345,17 @@ def _rank(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
         return value, []  # rank 0 is not checked by onnxruntime, and a (1,) array is right for it
     says = f"`{spec.name}` has rank {value.ndim} {list(value.shape)}, the file takes rank {len(spec.shape)} ({_says(spec)})"
     if value.ndim != len(spec.shape) - 1:
-        return Refusal("feed-rank", spec.name, says), []
+        return Refusal(FeedRankRefused, spec.name, says), []
     fits = [i for i in range(len(spec.shape)) if _could_be_one(spec.shape[i]) and not misfits(spec, np.expand_dims(value, i))]
     if not fits:
-        return Refusal("feed-rank", spec.name, says + ", and no axis of size 1 makes it fit"), []
+        return Refusal(FeedRankRefused, spec.name, says + ", and no axis of size 1 makes it fit"), []
     named = [i for i in fits if isinstance(size := spec.shape[i], str) and BATCH.fullmatch(size)]
     if len(fits) > 1 and len(named) != 1:
         words = f", and an axis of size 1 fits at {fits}; a guess, not shown: `{spec.name}[None]`"
-        return Refusal("feed-rank", spec.name, says + words), []
+        return Refusal(FeedRankRefused, spec.name, says + words), []
     axis = fits[0] if len(fits) == 1 else named[0]  # the only place, or the one that the file calls a batch
     which = "the batch axis in front" if axis == 0 else f"axis {axis}"
-    return np.expand_dims(value, axis), [Change("feed-rank", spec.name, says, f"{which} was added")]
+    return np.expand_dims(value, axis), [Change(FeedRank, spec.name, says, f"{which} was added")]
 
 
 def _could_be_one(size: int | str | None) -> bool:

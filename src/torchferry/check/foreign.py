@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,9 @@ from torchferry.check.feeds import Declared
 from torchferry.check.opening import Site, explain, refusal
 from torchferry.check.proof import mends
 from torchferry.check.proof.mending import Mending
-from torchferry.check.sniff import Sniffed
 from torchferry.check.support_of_release import lacking
 from torchferry.records import Case, Checked, Fault, Finding, Job, Location, Step
+from torchferry.records.findings import NotAModel, Sniffed, WeightsAreText
 from torchferry.releases import Target
 
 NOT_PASSES = ("coerce-feeds", "read-as")
@@ -38,9 +39,9 @@ def examine(case: Case, arrival: Arrival) -> Step:
     try:
         model = onnx.load_model_from_string(data)
     except (DecodeError, RecursionError) as error:
-        return _no_model(path, Sniffed("damaged", {"error": str(error)[:200], "size": len(data)}))
+        return _no_model(path, Sniffed("damaged", error=str(error)[:200], size=len(data)))
     if not graph.legible(model):
-        return _no_model(path, Sniffed("damaged", {"error": "names in it are not text", "size": len(data)}))
+        return _no_model(path, Sniffed("damaged", error="names in it are not text", size=len(data)))
     misnamed = path.suffix == ".ort" and "onnx" not in read
     return _named_wrong(path, model, target) if misnamed else _model(job, arrival, target, model)
 
@@ -52,19 +53,19 @@ def _contents(path: Path, sniffed: Sniffed, read: dict[str, Any]) -> bytes | Ste
     if sniffed.kind not in read or sniffed.kind not in unpack.READABLE:
         return _no_model(path, sniffed)
     try:
-        return unpack.unpacked(path, sniffed.kind, sniffed.facts.get("member"))
+        return unpack.unpacked(path, sniffed.kind, sniffed.member)
     except Exception as error:  # gzip, zip, protobuf text and JSON each raise their own kinds for damage
-        return _no_model(path, Sniffed("damaged", {"error": f"{type(error).__name__}: {error}"[:200]}))
+        return _no_model(path, Sniffed("damaged", error=f"{type(error).__name__}: {error}"[:200]))
 
 
 def _no_model(path: Path, sniffed: Sniffed) -> Step:
-    finding = Finding("not-a-model", Location(file=str(path)), {"kind": sniffed.kind, "name": path.name, **sniffed.facts})
+    finding = NotAModel(path.name, sniffed, location=Location(file=str(path)))
     return Step("check", fault=Fault("NotAModel", f"{path.name} is no ONNX model: {sniffed.kind}"), findings=(finding,))
 
 
 def _named_wrong(path: Path, model: onnx.ModelProto, target: Target | None) -> Step:
     """Return the answer for an ONNX file whose name says that it is in onnxruntime's own format."""
-    finding = Finding("not-a-model", Location(file=str(path)), {"kind": "onnx-named-ort", "name": path.name})
+    finding = NotAModel(path.name, Sniffed("onnx-named-ort"), location=Location(file=str(path)))
     return Step("check", _checked(model, path, str(target or releases.parse(None)), 0), findings=(finding,))
 
 
@@ -75,26 +76,27 @@ def _model(job: Job, arrival: Arrival, target: Target | None, model: onnx.ModelP
     raw.CopyFrom(model if edits else raw)
     for edit in edits:
         passes.apply(model, edit.name, edit.params)
-    hidden = [f for f in external.findings(model, home, path.name) if f.kind in external.READ_AS_WEIGHTS]
+    hidden = [f for f in external.findings(model, home, path.name) if isinstance(f, WeightsAreText)]
     used = path
     if edits or job.edits_for("check", "read-as"):
         used = folder / job.file_name
         place.write(model, used, home)
         home = folder
     found, reached = _open_and_run(job, raw, model, used, Site(target, worker, home, used.name, folder))
-    found = [*hidden, *mends.guesses(edits), *[f for f in found if f.kind not in external.READ_AS_WEIGHTS]]
+    found = [*hidden, *mends.guesses(edits), *[f for f in found if not isinstance(f, WeightsAreText)]]
     runtime = str(target) if target is not None else f"onnxruntime {worker.version()}"
     return Step("check", _checked(model, used, runtime, 0 if hidden else reached), findings=tuple(source.located(model, found)))
 
 
-def _open_and_run(job: Job, raw: onnx.ModelProto, model: onnx.ModelProto, used: Path, site: Site) -> tuple[list[Finding], int]:
+def _open_and_run(
+    job: Job, raw: onnx.ModelProto, model: onnx.ModelProto, used: Path, site: Site
+) -> tuple[Sequence[Finding], int]:
     key = site.worker.open(used)
     if isinstance(key, Fault):
         return explain(model, key, site), 0
-    found = lacking(model, site.asked) if site.asked is not None and not site.asked.installed else []
-    if found:
-        return found, 0
-    found = [*structure.duplicate_initializers(model), *products.findings(model, site.home)]
+    if site.asked is not None and not site.asked.installed and (lacks := lacking(model, site.asked)):
+        return lacks, 0
+    found: list[Finding] = [*structure.duplicate_initializers(model), *products.findings(model, site.home)]
     stored = {t.name for t in model.graph.initializer}
     declared = tuple(_declared(i) for i in model.graph.input if i.name not in stored)
     optional = tuple(i.name for i in model.graph.input if i.name in stored)

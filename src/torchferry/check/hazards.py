@@ -13,15 +13,16 @@ from torchferry.check import graph
 from torchferry.check.expressions import evaluate
 from torchferry.check.feeds import Declared
 from torchferry.check.trace import Failure, Feed, Tracer, ancestors, shape_of
-from torchferry.records import Fault, Finding, Location
+from torchferry.records import Fault, Location
+from torchferry.records.findings import MaskedRowNan, NanAppears, SizesDisagree
 
 PLUMBING = frozenset({"Cast", "Dropout", "Identity", "Reshape", "Transpose"})
 
 
-def disagreeing(declared: Sequence[Declared], feed: Feed) -> list[Finding]:
+def disagreeing(declared: Sequence[Declared], feed: Feed) -> list[SizesDisagree]:
     """Return the inputs whose sizes contradict what the file ties together: one name, two sizes; or `past + sequence`."""
     sizes: dict[str, tuple[int, str, int]] = {}
-    found: list[Finding] = []
+    found: list[SizesDisagree] = []
     rest: list[tuple[Declared, int, str, int]] = []
     for spec in declared:
         array = feed.get(spec.name)
@@ -33,21 +34,13 @@ def disagreeing(declared: Sequence[Declared], feed: Feed) -> list[Finding]:
             elif size not in sizes:
                 sizes[size] = (array.shape[axis], spec.name, axis)
             elif sizes[size][0] != array.shape[axis]:
-                first = sizes[size]
-                facts = {
-                    "axis": axis,
-                    "says": size,
-                    "wants": first[0],
-                    "got": array.shape[axis],
-                    "other": first[1],
-                    "other_axis": first[2],
-                }
-                found.append(Finding("sizes-disagree", Location(input_name=spec.name), facts))
+                where = Location(input_name=spec.name)
+                wants, other, other_axis = sizes[size]
+                found.append(SizesDisagree(axis, size, wants, array.shape[axis], other, other_axis, location=where))
     for spec, axis, expression, got in rest:
-        wants = evaluate(expression, {n: s[0] for n, s in sizes.items()})
-        if wants is not None and wants != got:
-            facts = {"axis": axis, "says": expression, "wants": wants, "got": got, "other": None, "other_axis": None}
-            found.append(Finding("sizes-disagree", Location(input_name=spec.name), facts))
+        should = evaluate(expression, {n: s[0] for n, s in sizes.items()})
+        if should is not None and should != got:
+            found.append(SizesDisagree(axis, expression, should, got, location=Location(input_name=spec.name)))
     return found
 
 
@@ -75,7 +68,7 @@ def resized_batch(tracer: Tracer, declared: Sequence[Declared], feed: Feed) -> F
     return None
 
 
-def nan(tracer: Tracer, feed: Feed, outputs: Sequence[Any]) -> list[Finding]:
+def nan(tracer: Tracer, feed: Feed, outputs: Sequence[Any]) -> list[NanAppears] | list[MaskedRowNan]:
     """Return where NaN begins, if outputs have it and the feed has not."""
     if not any(_has_nan(o) for o in outputs) or any(_has_nan(v) for v in feed.values()):
         return []
@@ -92,25 +85,25 @@ def nan(tracer: Tracer, feed: Feed, outputs: Sequence[Any]) -> list[Finding]:
         return []
     masked = [n for n in first if n.op_type == "Softmax" and _masked_rows(n, known)]
     if masked:
-        return [_masked(tracer.model, n, known, [graph.label(m) for m in masked]) for n in masked[:1]]
+        return [_masked(tracer.model, masked[0], known, tuple(graph.label(m) for m in masked))]
     node = first[0]
-    facts = {"op": node.op_type, "outputs": [o for o in node.output if _has_nan(known.get(o))]}
-    return [Finding("nan-appears", Location(onnx_node=graph.label(node), op=node.op_type), facts)]
+    made = tuple(o for o in node.output if _has_nan(known.get(o)))
+    return [NanAppears(made, location=Location(onnx_node=graph.label(node), op=node.op_type))]
 
 
-def _masked(model: onnx.ModelProto, node: onnx.NodeProto, known: Mapping[str, Any], nodes: list[str]) -> Finding:
+def _masked(model: onnx.ModelProto, node: onnx.NodeProto, known: Mapping[str, Any], nodes: tuple[str, ...]) -> MaskedRowNan:
     rows = _masked_rows(node, known)
-    facts = {"rows": rows[:5], "count": len(rows), "nodes": nodes, "attention": _is_attention(model, node)}
-    return Finding("masked-row-nan", Location(onnx_node=graph.label(node), op="Softmax"), facts)
+    where = Location(onnx_node=graph.label(node), op="Softmax")
+    return MaskedRowNan(rows[0], len(rows), nodes, _is_attention(model, node), location=where)
 
 
-def _masked_rows(node: onnx.NodeProto, known: Mapping[str, Any]) -> list[list[int]]:
+def _masked_rows(node: onnx.NodeProto, known: Mapping[str, Any]) -> list[tuple[int, ...]]:
     scores = known.get(node.input[0])
     if not isinstance(scores, np.ndarray) or not scores.ndim:
         return []
     axis = int(graph.attributes(node).get("axis", -1)) % scores.ndim
     rows = np.all(np.isneginf(scores.astype(np.float64)), axis=axis)
-    return [[int(i) for i in at] for at in np.argwhere(rows)]
+    return [tuple(int(i) for i in at) for at in np.argwhere(rows)]
 
 
 def _is_attention(model: onnx.ModelProto, softmax: onnx.NodeProto) -> bool:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import onnx
 
 from torchferry.check import fold, graph
-from torchferry.records import Fault, Finding, Location
+from torchferry.records import Fault, Location
+from torchferry.records.findings import DeadBranch, ShapeConflict
 
 Shapes = dict[str, tuple[int | str | None, ...]]
 
 
-def findings(model: onnx.ModelProto, fault: Fault, named: tuple[str, str] | None) -> list[Finding]:
+def findings(model: onnx.ModelProto, fault: Fault, named: tuple[str, str] | None) -> list[DeadBranch] | list[ShapeConflict]:
     """Return the shape conflict that the runtime's words are about, or the dead branch that it lies in."""
     if "InferenceError" not in fault.text and "mension" not in fault.text and "nference" not in fault.text:
         return []
@@ -23,15 +22,14 @@ def findings(model: onnx.ModelProto, fault: Fault, named: tuple[str, str] | None
     if place is None:
         return []
     node = place.node
-    stored = [t.name for t in getattr(place.graph, "initializer", ()) if t.name in node.input]
-    facts: dict[str, Any] = {
-        "op": node.op_type,
-        "shapes": {i: _plain(shapes[i]) for i in node.input if i in shapes},
-        "weights": stored,
-        "text": fault.text.rsplit("] ", 1)[-1][:200],
-        "flip": _flip(node, shapes, {o.name: s for o in model.graph.output if (s := _declared(o)) is not None}),
-    }
-    return [Finding("shape-conflict", Location(onnx_node=place.label, op=node.op_type), facts)]
+    conflict = ShapeConflict(
+        {i: _plain(shapes[i]) for i in node.input if i in shapes},
+        tuple(t.name for t in getattr(place.graph, "initializer", ()) if t.name in node.input),
+        fault.text.rsplit("] ", 1)[-1][:200],
+        _flip(node, shapes, {o.name: s for o in model.graph.output if (s := _declared(o)) is not None}),
+        location=Location(onnx_node=place.label, op=node.op_type),
+    )
+    return [conflict]
 
 
 def known_shapes(model: onnx.ModelProto) -> Shapes:
@@ -57,8 +55,8 @@ def _declared(value: onnx.ValueInfoProto) -> tuple[int | str | None, ...] | None
     return tuple(d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in kind.shape.dim)
 
 
-def _plain(shape: tuple[int | str | None, ...]) -> list[int | str]:
-    return ["?" if s is None else s for s in shape]
+def _plain(shape: tuple[int | str | None, ...]) -> tuple[int | str, ...]:
+    return tuple("?" if s is None else s for s in shape)
 
 
 def _flip(node: onnx.NodeProto, shapes: Shapes, outputs: Shapes) -> str | None:
@@ -83,7 +81,7 @@ def _gemm_fits(node: onnx.NodeProto, shapes: Shapes, outputs: Shapes, flags: dic
     return all(not isinstance(x, int) or not isinstance(y, int) or x == y for x, y in pairs)
 
 
-def _dead_branches(model: onnx.ModelProto, shapes: Shapes) -> list[Finding]:
+def _dead_branches(model: onnx.ModelProto, shapes: Shapes) -> list[DeadBranch]:
     """Return the Ifs whose condition is settled by constants and fixed sizes: only one branch ever runs."""
     found = []
     for place in graph.nodes_of(model.graph):
@@ -91,6 +89,6 @@ def _dead_branches(model: onnx.ModelProto, shapes: Shapes) -> list[Finding]:
             continue
         condition = fold.value(place.node.input[0], place.graph, shapes)
         if condition is not None:
-            facts = {"condition": bool(condition.reshape(-1)[0]), "input": place.node.input[0]}
-            found.append(Finding("dead-branch", Location(onnx_node=place.label, op="If"), facts))
+            settled = bool(condition.reshape(-1)[0])
+            found.append(DeadBranch(settled, place.node.input[0], location=Location(onnx_node=place.label, op="If")))
     return found

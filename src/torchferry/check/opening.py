@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import onnx
 
@@ -16,6 +16,7 @@ from torchferry.check.probe import Prober, may_be_asked
 from torchferry.check.type_inference import Types, infer
 from torchferry.foreign import onnxruntime as ort
 from torchferry.records import Fault, Finding, Location
+from torchferry.records.findings import AtenOperator, NodeFailure, NodeNotInOpset, RuntimeDied, RuntimeRefused, UnusedImport
 from torchferry.releases import Target
 from torchferry.worker import Worker
 
@@ -52,9 +53,9 @@ class Site:
         return self.asked or releases.parse(None)
 
 
-def explain(model: onnx.ModelProto, fault: Fault, site: Site) -> list[Finding]:
+def explain(model: onnx.ModelProto, fault: Fault, site: Site) -> Sequence[Finding]:
     """Return why opening failed, the nearest reasons first: each group is looked at only when those before are clean."""
-    found = [
+    found: Sequence[Finding] = [
         *external.findings(model, site.home, site.own),
         *_explaining(stamp.findings(model, site.target)),
         *structure.findings(model),
@@ -85,28 +86,29 @@ def _named_fault(model: onnx.ModelProto, fault: Fault, site: Site) -> Fault:
     return again if isinstance(again, Fault) else fault
 
 
-def _refusal_at(model: onnx.ModelProto, fault: Fault, prober: Prober, types: Types) -> Finding:
+def _refusal_at(model: onnx.ModelProto, fault: Fault, prober: Prober, types: Types) -> RuntimeRefused | RuntimeDied:
     """Return the refusal with its place; where the words name none, the node that is refused in the same words alone."""
     found = refusal(model, fault)
-    if (found.location and found.location.onnx_node) or "tensor" in found.facts or found.kind != "refused":
+    if not isinstance(found, RuntimeRefused) or (found.location and found.location.onnx_node) or found.tensor is not None:
         return found
     for place in graph.nodes_of(model.graph):
         if may_be_asked(place.node, types.of):
             alone = prober.fault(place.node, types.of)
-            if alone is not None and ort.said(alone.text) == found.facts["text"]:
-                return Finding(found.kind, Location(onnx_node=place.label, op=place.node.op_type), found.facts)
+            if alone is not None and ort.said(alone.text) == found.text:
+                return replace(found, location=Location(onnx_node=place.label, op=place.node.op_type))
     return found
 
 
 def _explaining(found: list[Finding]) -> list[Finding]:
     """Leave out unused imports where something else is wrong with the stamps; alone they may be the reason."""
-    return [f for f in found if f.kind != "unused-import"] or found
+    return [f for f in found if not isinstance(f, UnusedImport)] or found
 
 
 def _with_recipe(model: onnx.ModelProto, finding: Finding) -> Finding:
+    if not isinstance(finding, NodeNotInOpset | AtenOperator):
+        return finding
     place = next((p for p in graph.places(model) if p.label == (finding.location and finding.location.onnx_node)), None)
-    known = place is not None and decompose.can(place.node)
-    return Finding(finding.kind, finding.location, {**finding.facts, "recipe": known})
+    return replace(finding, recipe=place is not None and decompose.can(place.node))
 
 
 def named(text: str) -> tuple[str, str] | None:
@@ -118,14 +120,10 @@ def named(text: str) -> tuple[str, str] | None:
     return None
 
 
-def refusal(model: onnx.ModelProto | None, fault: Fault) -> Finding:
+def refusal(model: onnx.ModelProto | None, fault: Fault) -> RuntimeRefused | RuntimeDied:
     """Return the runtime's refusal in its own words, with the place that they name."""
     if fault.type_name in ("TimeLimit", "ProcessDied"):
-        return Finding("runtime-died", facts={"text": fault.text, "type": fault.type_name})
+        return RuntimeDied(NodeFailure(fault.text))
     node, op = named(fault.text) or ("", "")
-    facts: dict[str, Any] = {"text": ort.said(fault.text), "type": fault.type_name}
-    for pattern in TENSOR:
-        if match := re.search(pattern, fault.text):
-            facts["tensor"] = match[1]
-            break
-    return Finding("refused", Location(onnx_node=node or None, op=op or None), facts)
+    tensor = next((match[1] for pattern in TENSOR if (match := re.search(pattern, fault.text))), None)
+    return RuntimeRefused(ort.said(fault.text), tensor, location=Location(onnx_node=node or None, op=op or None))

@@ -14,6 +14,7 @@ from torchferry.check.promises import broken
 from torchferry.check.support_of_release import missing_kernels
 from torchferry.check.type_inference import infer
 from torchferry.records import Case, Checked, Fault, Finding, Location, Step, Translated
+from torchferry.records.findings import NoKernel, UnusedImport
 from torchferry.releases import Target
 from torchferry.worker import Worker
 
@@ -50,10 +51,10 @@ def _mended(case: Case, path: Path) -> Path:
 
 
 def _stamps(model: onnx.ModelProto, target: Target) -> list[Finding]:
-    return [f for f in stamp.findings(model, target) if f.kind != "unused-import"]
+    return [f for f in stamp.findings(model, target) if not isinstance(f, UnusedImport)]
 
 
-def _kernels(case: Case, model: onnx.ModelProto, target: Target) -> list[Finding]:
+def _kernels(case: Case, model: onnx.ModelProto, target: Target) -> list[NoKernel]:
     """Return what the target does not implement; for the installed one doubts of its table are settled by asking it."""
     if target.kernels is not None:
         return missing_kernels(model, target)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 
 from torchferry.check import external, graph
 from torchferry.check.type_inference import infer
-from torchferry.records import Finding, Location
+from torchferry.records import Location
+from torchferry.records.findings import ProductCutOff
 from torchferry.saturation.asked import answer, exact, has_kernel
 from torchferry.saturation.product import BLOCKS, FUSED, INPUTS, QDQ, Product, expected
 
@@ -112,7 +112,7 @@ def _values(tensor: onnx.TensorProto, kind: str, home: Path) -> np.ndarray | Non
         return None
 
 
-def findings(model: onnx.ModelProto, home: Path) -> list[Finding]:
+def findings(model: onnx.ModelProto, home: Path) -> list[ProductCutOff]:
     """Return one finding for each kind of product that comes out wrong on this processor."""
     kinds: dict[Product, list[Found]] = {}
     for item in cut_off(model, home):
@@ -120,17 +120,17 @@ def findings(model: onnx.ModelProto, home: Path) -> list[Finding]:
     return [_finding(product, items) for product, items in kinds.items()]
 
 
-def _finding(product: Product, items: list[Found]) -> Finding:
+def _finding(product: Product, items: list[Found]) -> ProductCutOff:
     first = items[0].place
     told = answer(product, 1)
-    facts: dict[str, Any] = {
-        "product": str(product),
-        "nodes": [i.place.label for i in items],
-        "want": float(expected(product, 1)[0, 0]),
-        "got": float(told[0, 0]) if told is not None else None,
-        "mended": mendable(product),
-    }
-    return Finding("product-cut-off", Location(onnx_node=first.label, op=first.node.op_type), facts)
+    return ProductCutOff(
+        str(product),
+        nodes=tuple(i.place.label for i in items),
+        want=float(expected(product, 1)[0, 0]),
+        got=float(told[0, 0]) if told is not None else None,
+        mended=mendable(product),
+        location=Location(onnx_node=first.label, op=first.node.op_type),
+    )
 
 
 def mendable(product: Product) -> bool:

@@ -12,9 +12,21 @@ import onnx
 
 from torchferry.check import baked, causes, guesses, hazards, made
 from torchferry.check.expressions import evaluate
-from torchferry.check.feeds import Declared, Fitted, fit, misfits
+from torchferry.check.feeds import Change, Declared, Fitted, Refusal, fit, misfits
 from torchferry.check.trace import Failure, Feed, Tracer
 from torchferry.records import Fault, Finding, Location
+from torchferry.records.findings import (
+    BakedSize,
+    EmptyAxis,
+    FeedFinding,
+    FixedSize,
+    IndexOutOfRange,
+    MadeFeedFails,
+    MovingSizes,
+    NodeFailed,
+    NoFeedMade,
+    RunFailed,
+)
 from torchferry.worker import Worker
 
 MOST_GUESSES = 40
@@ -53,7 +65,7 @@ class Ran:
 def on_given(opened: Opened, feeds: Sequence[Feed], coerce: bool) -> Ran:
     """Return what running the user's feeds shows; with `coerce` what is changed to make them fit is no finding."""
     fitted = [fit(opened.declared, feed, opened.optional) for feed in feeds]
-    found = [f for item in fitted for f in _feed_findings(item, coerce)]
+    found: list[Finding] = [f for item in fitted for f in _feed_findings(item, coerce)]
     outputs: list[Any] = [None] * len(feeds)
     failed: list[tuple[int, Fault]] = []
     for index, item in enumerate(fitted):
@@ -68,7 +80,8 @@ def on_given(opened: Opened, feeds: Sequence[Feed], coerce: bool) -> Ran:
     good: list[Feed] = [item.feed for item, output in zip(fitted, outputs, strict=True) if output is not None]
     for index, fault in failed:
         found += _why(opened, fitted[index].feed, fault, good)
-    unique = list({(f.kind, str(f.location), str(f.facts.get("axis"))): f for f in found}.values())
+    # one input may be wrong at several axes
+    unique = list({(type(f), str(f.location), getattr(f, "axis", None)): f for f in found}.values())
     return Ran(tuple(unique), tuple(outputs), tuple(item.feed for item in fitted))
 
 
@@ -88,24 +101,23 @@ def on_made(opened: Opened, keep: bool) -> Ran:
             return Ran((causes.died(answer),), (None,))
         last = last or (feed, answer)
     if last is None:
-        return Ran((Finding("no-feed-made", facts={}),), ())
+        return Ran((NoFeedMade(),), ())
     tracer = opened.tracer()
     assert tracer is not None
     cause = causes.explain(tracer, tracer.failure(*last), last[0])
-    sizes = {n: list(a.shape) for n, a in last[0].items()}
-    return Ran((Finding("made-feed-fails", cause.location, {**cause.facts, "cause": cause.kind, "sizes": sizes}),), (None,))
+    sizes = {n: tuple(a.shape) for n, a in last[0].items()}
+    return Ran((MadeFeedFails(cause.failure.text, sizes, location=cause.location),), (None,))
 
 
-def _feed_findings(item: Fitted, coerce: bool) -> list[Finding]:
-    changes = [
-        Finding(c.kind, Location(input_name=c.input), {"words": c.words}) for c in item.changes if c.announced and not coerce
-    ]
-    return changes + [Finding(f"{r.kind}-refused", Location(input_name=r.input), {"words": r.words}) for r in item.refusals]
+def _feed_findings(item: Fitted, coerce: bool) -> list[FeedFinding]:
+    changes = [c for c in item.changes if c.announced and not coerce]
+    wrong: list[Change | Refusal] = [*changes, *item.refusals]
+    return [one.kind(one.words, location=Location(input_name=one.input)) for one in wrong]
 
 
 def _silent(opened: Opened, feed: Feed, outputs: list[Any]) -> list[Finding]:
     """Return what is wrong with a run that gave no error."""
-    found = hazards.disagreeing(opened.declared, feed)
+    found: list[Finding] = [*hazards.disagreeing(opened.declared, feed)]
     tracer = opened.tracer()
     if tracer is None:
         return found
@@ -113,16 +125,16 @@ def _silent(opened: Opened, feed: Feed, outputs: list[Any]) -> list[Finding]:
         answer = tracer.run(tracer.model, feed)  # optimisations off: the lookup is a lookup again
         if isinstance(answer, Fault):
             cause = causes.explain(tracer, tracer.failure(feed, answer), feed)
-            return [*found, Finding(cause.kind, cause.location, {**cause.facts, "hidden": True})]
+            return [*found, replace(cause, hidden=True) if isinstance(cause, IndexOutOfRange) else cause]
     failure = hazards.resized_batch(tracer, opened.declared, feed)
     if failure is not None:
         cause = causes.explain(tracer, failure, feed)
         size = _baked(opened, tracer, failure, cause, feed, [])
-        return [*found, *([replace(size, facts={**size.facts, "hidden": True})] if size is not None else [])]
-    return found + hazards.nan(tracer, feed, outputs)
+        return [*found, *([replace(size, hidden=True)] if size is not None else [])]
+    return [*found, *hazards.nan(tracer, feed, outputs)]
 
 
-def _why(opened: Opened, feed: Feed, fault: Fault, good: list[Feed]) -> list[Finding]:
+def _why(opened: Opened, feed: Feed, fault: Fault, good: list[Feed]) -> Sequence[Finding]:
     """Return why a run failed."""
     if fault.type_name in DEATHS:  # once is enough: nothing is run again that crashes or hangs
         return [causes.died(fault)]
@@ -136,20 +148,20 @@ def _why(opened: Opened, feed: Feed, fault: Fault, good: list[Feed]) -> list[Fin
         return [causes.explain_without_graph(fault)]
     failure = tracer.failure(feed, fault)
     cause = causes.explain(tracer, failure, feed)
-    if cause.kind in ("index-out-of-range", "division-by-zero", "allocation-too-large", "condition-not-scalar", "runtime-died"):
+    if not isinstance(cause, EmptyAxis | RunFailed):  # the values say why
         return [cause]
     return [_baked(opened, tracer, failure, cause, feed, good) or cause]
 
 
-def _baked(opened: Opened, tracer: Tracer, failure: Failure, cause: Finding, feed: Feed, good: list[Feed]) -> Finding | None:
+def _baked(opened: Opened, tracer: Tracer, failure: Failure, cause: NodeFailed, feed: Feed, good: list[Feed]) -> BakedSize | None:
     """Return the failure as one of a size that was baked in, where there is a plan to free it."""
     plan = _plan(opened, tracer, failure, feed, good)
     if plan is None or cause.location is None:
         return None
-    return Finding("baked-size", cause.location, {**cause.facts, **_plan_facts(plan, feed)})
+    return BakedSize(cause.failure, _moving(plan, feed), location=cause.location)
 
 
-def _fixed_sizes(opened: Opened, tracer: Tracer | None, feed: Feed, fixed: list[tuple[Declared, int]]) -> list[Finding]:
+def _fixed_sizes(opened: Opened, tracer: Tracer | None, feed: Feed, fixed: list[tuple[Declared, int]]) -> list[FixedSize]:
     """Return the inputs whose declared size is not that of the feed; with a plan where the graph can be freed of it."""
     axes: dict[str, dict[str, str]] = {}
     for spec, axis in fixed:
@@ -157,17 +169,18 @@ def _fixed_sizes(opened: Opened, tracer: Tracer | None, feed: Feed, fixed: list[
     example = {n: _resized(a, next((d for d in opened.declared if d.name == n), None), {}) for n, a in feed.items()}
     turned = [d.name for d in opened.declared if d.name in axes and _is_turned(d, feed[d.name])]
     plan = baked.plan(tracer, example, feed, axes) if tracer is not None and not turned else None
-    found = []
-    for spec, axis in fixed:
-        facts: dict[str, Any] = {
-            "axis": axis,
-            "declared": (spec.shape or ())[axis],
-            "got": int(feed[spec.name].shape[axis]),
-            "shape": list(feed[spec.name].shape),
-            "turned": spec.name in turned,
-        }
-        found.append(Finding("fixed-size", Location(input_name=spec.name), facts | (_plan_facts(plan, feed) if plan else {})))
-    return found
+    moving = _moving(plan, feed) if plan else None
+    return [
+        FixedSize(
+            axis,
+            declared=(spec.shape or ())[axis],
+            got=int(feed[spec.name].shape[axis]),
+            turned=spec.name in turned,
+            plan=moving,
+            location=Location(input_name=spec.name),
+        )
+        for spec, axis in fixed
+    ]
 
 
 def _is_turned(spec: Declared, array: np.ndarray) -> bool:
@@ -239,10 +252,6 @@ def _resized(array: Any, spec: Declared | None, sizes: Mapping[str, int]) -> Any
     return np.ascontiguousarray(array) if array.ndim else array  # numpy gives a scalar an axis
 
 
-def _plan_facts(plan: baked.Plan, feed: Feed) -> dict[str, Any]:
-    return {
-        "plan": {"axes": plan.axes, "rewrites": plan.rewrites},
-        "guess": plan.guess,
-        "example": {n: list(a.shape) for n, a in plan.example.items() if isinstance(a, np.ndarray)},
-        "fed": {n: list(a.shape) for n, a in feed.items() if isinstance(a, np.ndarray)},
-    }
+def _moving(plan: baked.Plan, feed: Feed) -> MovingSizes:
+    example, fed = ({n: a.shape for n, a in f.items() if isinstance(a, np.ndarray)} for f in (plan.example, feed))
+    return MovingSizes(plan.axes, plan.rewrites, plan.guess, example, fed)

@@ -8,6 +8,7 @@ import onnx
 
 from torchferry.check import graph, schemas
 from torchferry.records import Finding, Location
+from torchferry.records.findings import IrMissing, IrTooNew, NodeNotInOpset, OpsetMissing, OpsetTooNew, UnusedImport
 from torchferry.releases import IR_OF_OPSET, Target
 
 # Operators that mean something else from this opset on although an old node is still well-formed.
@@ -30,20 +31,19 @@ def findings(model: onnx.ModelProto, target: Target) -> list[Finding]:
 
 def _ir(model: onnx.ModelProto, target: Target) -> Iterator[Finding]:
     if model.ir_version > target.ir:
-        yield Finding("ir-too-new", facts={"ir": model.ir_version, "most": target.ir, "target": str(target)})
+        yield IrTooNew(model.ir_version, target.ir, str(target))
     elif model.ir_version < 1:
-        yield Finding("ir-missing", facts={"ir": model.ir_version, "to": min(8, target.ir)})
+        yield IrMissing(min(8, target.ir))
 
 
 def _opset(model: onnx.ModelProto, target: Target) -> Iterator[Finding]:
     stamped = graph.opset(model)
     newest = max((v for p in (model, *model.functions) if (v := graph.opset(p)) is not None), default=0)
     if newest > target.opset:
-        facts = {"opset": newest, "most": target.opset, "target": str(target), "changed": changed(model, target.opset)}
-        yield Finding("opset-too-new", facts=facts)
+        yield OpsetTooNew(newest, target.opset, str(target), tuple(changed(model, target.opset)))
     if stamped is None and any(p.node.domain in schemas.STANDARD for p in graph.places(model)):
         of_its_time = max((o for o, ir in IR_OF_OPSET.items() if ir <= model.ir_version), default=target.opset)
-        yield Finding("opset-missing", facts={"to": nearest(model, min(of_its_time, target.opset), target.opset)})
+        yield OpsetMissing(nearest(model, min(of_its_time, target.opset), target.opset))
 
 
 def changed(model: onnx.ModelProto, to: int) -> list[str]:
@@ -59,21 +59,12 @@ def _other_domains(model: onnx.ModelProto, target: Target) -> Iterator[Finding]:
         if entry.domain in schemas.STANDARD:
             continue
         if entry.domain not in used:
-            yield Finding("unused-import", facts={"domain": entry.domain, "version": entry.version})
+            yield UnusedImport(entry.domain, entry.version)
         elif entry.domain in most and entry.version > most[entry.domain]:
-            yield Finding(
-                "opset-too-new",
-                facts={
-                    "domain": entry.domain,
-                    "opset": entry.version,
-                    "most": most[entry.domain],
-                    "target": str(target),
-                    "changed": [],
-                },
-            )
+            yield OpsetTooNew(entry.version, most[entry.domain], str(target), domain=entry.domain)
 
 
-def misstamped(model: onnx.ModelProto, target: Target) -> list[Finding]:
+def misstamped(model: onnx.ModelProto, target: Target) -> list[NodeNotInOpset]:
     """Return the nodes that are not written in the form of the stamped opset, and the opset whose form they have."""
     found = []
     wrong = [
@@ -83,14 +74,9 @@ def misstamped(model: onnx.ModelProto, target: Target) -> list[Finding]:
     ]
     fits = nearest(model, wrong[0][1], target.opset) if wrong else None
     for place, stamped, why in wrong:
-        facts = {
-            "op": place.node.op_type,
-            "why": why,
-            "stamped": stamped,
-            "fits": fits,
-            "keeps": fits is not None and keeps_meaning(model, fits),
-        }
-        found.append(Finding("node-not-in-opset", Location(onnx_node=place.label, op=place.node.op_type), facts))
+        keeps = fits is not None and keeps_meaning(model, fits)
+        where = Location(onnx_node=place.label, op=place.node.op_type)
+        found.append(NodeNotInOpset(why, stamped, fits, keeps, location=where))
     return found
 
 

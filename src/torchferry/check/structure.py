@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
 
 import onnx
 
@@ -13,6 +12,18 @@ from torchferry.check import dtypes, external, graph
 from torchferry.check.type_inference import declared, infer
 from torchferry.errors import did_you_mean
 from torchferry.records import Finding, Location
+from torchferry.records.findings import (
+    DanglingInput,
+    DanglingOutput,
+    DuplicateInitializer,
+    DuplicateNodeName,
+    GraphCycle,
+    InitializerSize,
+    InitializerType,
+    RecursiveFunctions,
+    ShadowedName,
+    ValueDefinedTwice,
+)
 
 
 def findings(model: onnx.ModelProto) -> list[Finding]:
@@ -33,8 +44,8 @@ def _node_names(model: onnx.ModelProto) -> Iterator[Finding]:
     for part in graph.graphs(model):
         for name, count in Counter(n.name for n in part.node if n.name).items():
             if count > 1:
-                ops = [n.op_type for n in part.node if n.name == name]
-                yield Finding("duplicate-node-name", Location(onnx_node=name), {"count": count, "ops": ops})
+                ops = tuple(n.op_type for n in part.node if n.name == name)
+                yield DuplicateNodeName(ops, location=Location(onnx_node=name))
 
 
 def _redefined(model: onnx.ModelProto) -> Iterator[Finding]:
@@ -43,19 +54,16 @@ def _redefined(model: onnx.ModelProto) -> Iterator[Finding]:
         given = {v.name for v in (*part.input, *part.initializer)}
         for name, count in Counter(v.name for v in part.input).items():
             if count > 1:
-                facts = {"value": name, "nodes": ["the inputs of the graph"] * count, "same": False}
-                yield Finding("value-defined-twice", Location(input_name=name), facts)
+                where = Location(input_name=name)
+                yield ValueDefinedTwice(name, ("the inputs of the graph",) * count, same=False, location=where)
         makers: dict[str, onnx.NodeProto] = {}
         for node in part.node:
             for output in node.output:
                 if output and (output in makers or output in given):
                     first = makers.get(output)
-                    facts = {
-                        "value": output,
-                        "nodes": [graph.label(n) for n in (first, node) if n is not None],
-                        "same": first is not None and same_work(first, node),
-                    }
-                    yield Finding("value-defined-twice", Location(onnx_node=graph.label(node), op=node.op_type), facts)
+                    nodes = tuple(graph.label(n) for n in (first, node) if n is not None)
+                    same = first is not None and same_work(first, node)
+                    yield ValueDefinedTwice(output, nodes, same, location=_at(node))
                 elif output:
                     makers[output] = node
 
@@ -78,11 +86,7 @@ def _shadowed(part: onnx.GraphProto, outer: set[str]) -> Iterator[Finding]:
         for subgraph in graph.subgraphs(node):
             inner = {v.name for v in (*subgraph.input, *subgraph.initializer)} | {o for n in subgraph.node for o in n.output if o}
             for name in sorted(inner & (outer | here)):
-                yield Finding(
-                    "shadowed-name",
-                    Location(onnx_node=graph.label(node), op=node.op_type),
-                    {"value": name, "subgraph": subgraph.name},
-                )
+                yield ShadowedName(name, subgraph.name, location=_at(node))
             yield from _shadowed(subgraph, outer | here)
 
 
@@ -92,8 +96,7 @@ def _dangling_inputs(part: onnx.GraphProto, outer: set[str]) -> Iterator[Finding
     for node in part.node:
         for name in node.input:
             if name and name not in here:
-                facts = {"value": name, "hint": did_you_mean(name, here)}
-                yield Finding("dangling-input", Location(onnx_node=graph.label(node), op=node.op_type), facts)
+                yield DanglingInput(name, did_you_mean(name, here), location=_at(node))
         for subgraph in graph.subgraphs(node):
             yield from _dangling_inputs(subgraph, here)
 
@@ -106,9 +109,9 @@ def _dangling_outputs(model: onnx.ModelProto) -> Iterator[Finding]:
         return
     spare = _unread(model)
     for output in lost:
-        fits = [v for v, word in spare.items() if declared(output) in (None, word) or word is None]
-        facts = {"value": output.name, "spare": fits, "take": fits[0] if len(fits) == 1 and len(lost) == 1 else None}
-        yield Finding("dangling-output", Location(onnx_node=output.name), facts)
+        fits = tuple(v for v, word in spare.items() if declared(output) in (None, word) or word is None)
+        take = fits[0] if len(fits) == 1 and len(lost) == 1 else None
+        yield DanglingOutput(output.name, fits, take, location=Location(onnx_node=output.name))
 
 
 def _unread(model: onnx.ModelProto) -> dict[str, str | None]:
@@ -121,8 +124,7 @@ def _unread(model: onnx.ModelProto) -> dict[str, str | None]:
 def _cycles(model: onnx.ModelProto) -> Iterator[Finding]:
     for part in graph.graphs(model):
         if ring := _ring(part):
-            facts = {"nodes": [graph.label(n) for n in ring]}
-            yield Finding("cycle", Location(onnx_node=graph.label(ring[0]), op=ring[0].op_type), facts)
+            yield GraphCycle(tuple(graph.label(n) for n in ring), location=_at(ring[0]))
 
 
 def _recursion(model: onnx.ModelProto) -> Iterator[Finding]:
@@ -135,7 +137,7 @@ def _recursion(model: onnx.ModelProto) -> Iterator[Finding]:
         ring = error.args[1][:-1]
         place = next((p for p in graph.places(model) if (p.node.domain, p.node.op_type) in ring), None)
         where = Location(onnx_node=place.label, op=place.node.op_type) if place is not None else Location()
-        yield Finding("recursive-functions", where, {"functions": [f"{domain}::{name}" for domain, name in ring]})
+        yield RecursiveFunctions(tuple(f"{domain}::{name}" for domain, name in ring), location=where)
 
 
 def _ring(part: onnx.GraphProto) -> list[onnx.NodeProto]:
@@ -153,18 +155,12 @@ def _initializers(model: onnx.ModelProto) -> Iterator[Finding]:
     for tensor, place in graph.stored(model):
         where = Location(onnx_node=place.label, op=place.node.op_type) if place is not None else Location()
         if dtypes.bits(tensor.data_type) is None and tensor.data_type not in (8, 23, 24):
-            yield Finding("initializer-type", where, {"tensor": tensor.name, "type": tensor.data_type})
+            yield InitializerType(tensor.name, tensor.data_type, location=where)
             continue
         has, needs = _stored(tensor), external.needed(tensor)
         if has is not None and needs is not None and has != needs:
-            facts: dict[str, Any] = {
-                "tensor": tensor.name,
-                "has": has,
-                "needs": needs,
-                "dims": list(tensor.dims),
-                "type": dtypes.word(tensor.data_type),
-            }
-            yield Finding("initializer-size", where, facts)
+            word = dtypes.word(tensor.data_type)
+            yield InitializerSize(tensor.name, has, needs, tuple(tensor.dims), word, location=where)
 
 
 def _stored(tensor: onnx.TensorProto) -> int | None:
@@ -181,7 +177,11 @@ def _stored(tensor: onnx.TensorProto) -> int | None:
     return count // (2 if tensor.data_type in (14, 15) else 1) * bits // 8
 
 
-def duplicate_initializers(model: onnx.ModelProto) -> list[Finding]:
+def _at(node: onnx.NodeProto) -> Location:
+    return Location(onnx_node=graph.label(node), op=node.op_type)
+
+
+def duplicate_initializers(model: onnx.ModelProto) -> list[DuplicateInitializer]:
     """Return initializers that share a name; onnxruntime takes the last one without a word."""
     found = []
     for part in graph.graphs(model):
@@ -189,5 +189,5 @@ def duplicate_initializers(model: onnx.ModelProto) -> list[Finding]:
             if count > 1:
                 stored = [t for t in part.initializer if t.name == name]
                 same = all(t.raw_data == stored[0].raw_data and t == stored[0] for t in stored)
-                found.append(Finding("duplicate-initializer", Location(), {"tensor": name, "count": count, "same": same}))
+                found.append(DuplicateInitializer(name, count, same, location=Location()))
     return found

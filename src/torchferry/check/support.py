@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import onnx
 
@@ -13,7 +13,18 @@ from torchferry.check.passes import decompose
 from torchferry.check.probe import may_be_asked
 from torchferry.check.type_inference import BY_ATTRIBUTE, Types
 from torchferry.foreign import onnxruntime as ort
-from torchferry.records import Finding, Location
+from torchferry.records import Location
+from torchferry.records.findings import (
+    AtenOperator,
+    CastAround,
+    Instead,
+    ModernForm,
+    NewerOpset,
+    NoKernel,
+    OtherAttribute,
+    UnknownOperator,
+    WrittenOut,
+)
 from torchferry.releases import Target
 
 # Where there is no kernel for a type: which to try instead, the one that loses least first.
@@ -49,36 +60,31 @@ def doubtful(model: onnx.ModelProto, types: Types) -> bool:
     return any(not implements(kernels, n, types.of, versions) for n in asked)
 
 
-def missing(model: onnx.ModelProto, types: Types, oracle: Oracle, target: Target) -> list[Finding]:
+def missing(model: onnx.ModelProto, types: Types, oracle: Oracle, target: Target) -> list[NoKernel]:
     """Return every node for which the runtime has no implementation, and what would do instead."""
     return [f for place in graph.nodes_of(model.graph) for f in _examine(place, types, oracle, target, graph.opset(model) or 1)]
 
 
-def _examine(place: graph.Place, types: Types, oracle: Oracle, target: Target, opset: int) -> Iterator[Finding]:
+def _examine(place: graph.Place, types: Types, oracle: Oracle, target: Target, opset: int) -> Iterator[NoKernel]:
     node = place.node
     if not oracle.lacks(node, types.of):
         return
-    words = sorted({w for v in (*node.input, *node.output) if v and (w := types.of.get(v))})
-    facts: dict[str, Any] = {
-        "op": node.op_type,
-        "domain": node.domain,
-        "since": schemas.since(node.op_type, opset, node.domain),
-        "types": words,
-        "instead": instead(node, types.of, oracle, target, opset),
-    }
-    yield Finding("no-kernel", Location(onnx_node=place.label, op=node.op_type), facts)
+    words = tuple(sorted({w for v in (*node.input, *node.output) if v and (w := types.of.get(v))}))
+    since = schemas.since(node.op_type, opset, node.domain)
+    other = instead(node, types.of, oracle, target, opset)
+    yield NoKernel(node.op_type, node.domain, since, words, other, location=Location(onnx_node=place.label, op=node.op_type))
 
 
-def instead(node: onnx.NodeProto, types: dict[str, str], oracle: Oracle, target: Target, opset: int) -> dict[str, Any] | None:
+def instead(node: onnx.NodeProto, types: dict[str, str], oracle: Oracle, target: Target, opset: int) -> Instead | None:
     """Return how the node can be had: by a newer opset, other types around it, another form; None if not."""
     if node.domain not in schemas.STANDARD and decompose.can(node):
-        return {"how": "decompose"}
+        return WrittenOut()
     if node.domain in schemas.STANDARD and opset < stamp.LOWEST:
-        return {"how": "modernise"}
+        return ModernForm()
     if node.domain in schemas.STANDARD:
         for version in _newer_forms(node, opset, target.opset):
             if schemas.misfit(node, version) is None and oracle.takes(node, types, version):
-                return {"how": "opset", "to": version}
+                return NewerOpset(version)
     name = BY_ATTRIBUTE.get(node.op_type, ("", ""))[0]
     if name in ("dtype", "output_datatype") and (value := graph.attributes(node).get(name)):
         for other in INSTEAD.get(dtypes.word(value), ()):
@@ -86,7 +92,7 @@ def instead(node: onnx.NodeProto, types: dict[str, str], oracle: Oracle, target:
             changed.CopyFrom(node)
             graph.set_attribute(changed, name, dtypes.ENUM[other])
             if oracle.takes(changed, types):
-                return {"how": "attribute", "attribute": name, "from": dtypes.word(value), "to": other}
+                return OtherAttribute(name, dtypes.word(value), other)
     return _other_type(node, types, oracle)
 
 
@@ -95,7 +101,7 @@ def _newer_forms(node: onnx.NodeProto, opset: int, most: int) -> list[int]:
     return sorted(v for s, v in forms.items() if s is not None and s > opset)
 
 
-def _other_type(node: onnx.NodeProto, types: dict[str, str], oracle: Oracle) -> dict[str, Any] | None:
+def _other_type(node: onnx.NodeProto, types: dict[str, str], oracle: Oracle) -> CastAround | None:
     """Return another type that the node has a kernel for: of all inputs of a type, or of those that share a variable."""
     apart, words = onnx.NodeProto(), {}  # each input under a name of its own: one value may stand in two places
     apart.CopyFrom(node)
@@ -107,7 +113,7 @@ def _other_type(node: onnx.NodeProto, types: dict[str, str], oracle: Oracle) -> 
         word = words[apart.input[places[0]]]
         for other in INSTEAD.get(word, ()):
             if oracle.takes(apart, {**words, **{apart.input[i]: other for i in places}}):
-                return {"how": "cast", "from": word, "to": other, "inputs": [node.input[i] for i in places], "places": places}
+                return CastAround(word, other, tuple(node.input[i] for i in places), tuple(places))
     return None
 
 
@@ -124,26 +130,21 @@ def _alike(node: onnx.NodeProto, types: dict[str, str]) -> list[list[int]]:
     return groups
 
 
-def unknown_operators(model: onnx.ModelProto) -> list[Finding]:
+def unknown_operators(model: onnx.ModelProto) -> list[UnknownOperator | AtenOperator]:
     """Return the nodes whose operator is neither the standard's, nor the runtime's, nor the model's own function."""
     own = {(f.domain, f.name) for f in model.functions}
-    found = []
+    found: list[UnknownOperator | AtenOperator] = []
     for place in graph.places(model):
         node = place.node
         if (node.domain, node.op_type) in own or _known(node):
             continue
-        values = graph.attributes(node)
-        aten = node.domain in ("org.pytorch.aten", "aten") or node.op_type == "ATen"
-        operator = values.get("operator", b"")
-        facts = {
-            "op": node.op_type,
-            "domain": node.domain,
-            "imported": graph.opset(model, node.domain) is not None,
-            "functions": len(model.functions),
-            "operator": operator.decode("utf-8", "replace") if isinstance(operator, bytes) else "",
-        }
-        kind = "aten-operator" if aten else "unknown-operator"
-        found.append(Finding(kind, Location(onnx_node=place.label, op=node.op_type), facts))
+        where = Location(onnx_node=place.label, op=node.op_type)
+        if node.domain in ("org.pytorch.aten", "aten") or node.op_type == "ATen":
+            named = graph.attributes(node).get("operator", b"")
+            operator = named.decode("utf-8", "replace") if isinstance(named, bytes) else ""
+            found.append(AtenOperator(operator or node.op_type, location=where))
+        else:
+            found.append(UnknownOperator(node.op_type, node.domain, len(model.functions), location=where))
     return found
 
 

@@ -12,7 +12,8 @@ from torchferry.check.proof import mends
 from torchferry.check.proof.mending import Mending
 from torchferry.check.run import Opened
 from torchferry.check.trace import Feed
-from torchferry.records import Edit, Fault, Finding
+from torchferry.records import Edit, Fault
+from torchferry.records.findings import MendNotShown, OutputsChanged
 
 # Another opset or a rewritten node may sum in another order; anything beyond that is another meaning.
 RELATIVE, ABSOLUTE = 1e-3, 1e-5
@@ -23,7 +24,9 @@ LARGEST = 2**31 - 1
 PRECISELY = {"session.x64quantprecision": "1"}
 
 
-def findings(mending: Mending, original: Path, config: Mapping[str, str] | None = None) -> list[Finding]:
+def findings(
+    mending: Mending, original: Path, config: Mapping[str, str] | None = None
+) -> list[OutputsChanged] | list[MendNotShown]:
     """Return where a mended file gives something else than the original; where that does not run, what else is not shown."""
     key = mending.worker.open(original, config=dict(config or {}))
     if isinstance(key, Fault):
@@ -33,12 +36,12 @@ def findings(mending: Mending, original: Path, config: Mapping[str, str] | None 
         before, after = mending.worker.run(key, feed), mending.outputs(feed)
         if not isinstance(before, Fault) and after is not None:
             compared += 1
-            found += [Finding("outputs-changed", facts={"feed": number, "words": words}) for words in _differences(before, after)]
+            found += [OutputsChanged(number, words) for words in _differences(before, after)]
     mending.worker.close(key)
     return found if compared else mends.not_shown(mending)
 
 
-def overflows(opened: Opened, edits: Sequence[Edit], feeds: Sequence[Feed]) -> list[Finding]:
+def overflows(opened: Opened, edits: Sequence[Edit], feeds: Sequence[Feed]) -> list[OutputsChanged]:
     """Return where a value was cast to int32 on the way to a node, and does not fit."""
     narrowed = {i for e in edits for entry in e.params["nodes"] if entry["to"] == "int32" for i in entry.get("inputs", ())}
     tracer = opened.tracer() if narrowed else None
@@ -49,7 +52,7 @@ def overflows(opened: Opened, edits: Sequence[Edit], feeds: Sequence[Feed]) -> l
         for name in sorted(narrowed & set(values)):
             if values[name].size and np.abs(values[name].astype(np.float64)).max() > LARGEST:
                 words = f"`{name}` holds values that int32, in which its reader is computed, cannot hold"
-                found.append(Finding("outputs-changed", facts={"feed": number, "words": words}))
+                found.append(OutputsChanged(number, words))
     return found
 
 

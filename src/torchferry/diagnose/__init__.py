@@ -6,6 +6,7 @@ from torchferry.catalogue import load, strangers
 from torchferry.diagnose.examine import examine
 from torchferry.diagnose.rank import rank
 from torchferry.records import Case, Diagnosis, Location
+from torchferry.records.findings import CaptureStopped, DataDependent
 
 __all__ = ["diagnose"]
 
@@ -24,7 +25,7 @@ def diagnose(case: Case) -> tuple[Diagnosis, ...]:
 def _stops(case: Case) -> list[Location]:
     """Return the lines that stopped a capture, in the order in which they were met."""
     step = case.step("capture")
-    met = [f.location for f in step.findings if f.kind in ("stopped", "data-dependent")] if step is not None else []
+    met = [f.location for f in step.findings if isinstance(f, CaptureStopped | DataDependent)] if step is not None else []
     return [place for place in met if place is not None]
 
 

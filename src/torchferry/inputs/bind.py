@@ -27,6 +27,7 @@ from torchferry.inputs.roles import Part, pointing
 from torchferry.inputs.roles import parts as roles_of
 from torchferry.inputs.vary import Plan, resized
 from torchferry.records import Bound, Case, Dim, Fault, Finding, Job, Location, Signature, Step, TensorSpec
+from torchferry.records.findings import ExampleDoesNotFit, RangeBeyondModel
 
 CALLS = 400  # of the eager model at most, to find out which sizes move
 PATIENCE = 300  # times as long as the first call took, but at least; calls, not seconds, are to end a search
@@ -56,10 +57,10 @@ def bind(case: Case) -> Step:
     outputs = _output_names(job, called, asked)
     if job.onnx is not None:
         matched = foreign.match(job.onnx, called.callee, called.prepared)
-        if matched.refused:
-            words = "; ".join(str(f.facts["words"]) for f in matched.findings)
-            return Step("inputs", fault=Fault("FileMismatch", words), findings=(*called.findings, *matched.findings))
-        called = replace(called, prepared=matched.prepared, findings=(*called.findings, *matched.findings))
+        if matched.other:
+            words = "; ".join(f.words for f in matched.other)
+            return Step("inputs", fault=Fault("FileMismatch", words), findings=(*called.findings, *matched.other))
+        called = replace(called, prepared=matched.prepared, findings=(*called.findings, *matched.lacking))
         asked = matched.asked
         outputs = foreign.output_names(outputs, matched.outputs)
     prepared = _renamed(called, asked.inputs)
@@ -67,7 +68,7 @@ def bind(case: Case) -> Step:
     parts = domain.within_domain(_parts(called), prepared.names, prepared.tensors, job.domain)
     first = _signature(prepared, nothing_moves(prepared.tensors))
     if misfits := further.misfits(Feeder(called.callee, prepared, first), job.examples):
-        return _unfit((*noticed, *misfits))
+        return _unfit(noticed, misfits)
     try:
         found, findings = _sizes(job, called, parts, asked)
     except CannotNarrow as error:
@@ -76,16 +77,15 @@ def bind(case: Case) -> Step:
         parts = pointing(parts, axis, size)
     feeder = Feeder(called.callee, prepared, _signature(prepared, found))
     if misfits := further.misfits(feeder, job.examples, sizes=True):
-        return _unfit((*noticed, *findings, *misfits))
+        return _unfit((*noticed, *findings), misfits)
     others = tuple(feeder.tensors(args, kwargs) for args, kwargs in job.examples)
     bound = _bound(job, prepared, found, feeder, parts=parts, outputs=outputs, others=others)
     return Step("inputs", bound, findings=(*noticed, *findings), notes=(*found.notes, *domain.told(job.domain)))
 
 
-def _unfit(findings: tuple[Finding, ...]) -> Step:
+def _unfit(noticed: tuple[Finding, ...], misfits: tuple[ExampleDoesNotFit, ...]) -> Step:
     """Return the answer where the user's own examples do not fit one file: nothing that comes later could mend that."""
-    words = next(str(f.facts["words"]) for f in findings if f.kind == "example-does-not-fit")
-    return Step("inputs", fault=Fault("ExampleMismatch", words), findings=findings)
+    return Step("inputs", fault=Fault("ExampleMismatch", misfits[0].words), findings=(*noticed, *misfits))
 
 
 # --- which reading of the arguments -------------------------------------------------------------------
@@ -229,8 +229,7 @@ def _with_ranges(
                     )
         dim = known[name]
         if low < dim.low or (high is not None and dim.high is not None and high > dim.high):
-            facts = {"dim": name, "asked": [low, high], "model": [dim.low, dim.high], "why": dim.why}
-            findings.append(Finding("range-beyond-model", Location(), facts))
+            findings.append(RangeBeyondModel(name, (low, high), (dim.low, dim.high), dim.why, location=Location()))
         known[name] = within(dim, low, high)
     return tuple(known.values()), tuple(findings)
 

@@ -22,6 +22,7 @@ from torchferry.inputs.reasons import why_fixed
 from torchferry.inputs.shown import add_moves, let_go, widened
 from torchferry.inputs.ties import Ties
 from torchferry.records import Dim, Finding, Location, Size
+from torchferry.records.findings import AskedAxisDoesNotMove
 
 SLOW = 2.0  # seconds for one call of the model, from which on sizes are first tried without computing
 LONG_LIST = 5  # from here on the items of a list are tried together, as one by one would take too many calls
@@ -276,15 +277,15 @@ def _only_asked(ties: Ties, asked: Mapping[Axis, Ask], example: Shapes) -> None:
 
 def _refused(
     axes: Mapping[Axis, bool], ties: Ties, *, why: Sequence[Sequence[str]], names: Sequence[str], example: Shapes
-) -> tuple[Finding, ...]:
+) -> tuple[AskedAxisDoesNotMove, ...]:
     """Return a finding for each axis that should move (True: the examples differ there) and that the model does not let move."""
     found = []
     for axis, differs in axes.items():
         if axis in ties.sizes:
             continue
         i, a = axis
-        facts = {"input": names[i], "axis": a, "size": example[i][a], "why": why[i][a], "from_examples": differs}
-        found.append(Finding("asked-axis-does-not-move", Location(input_name=names[i]), facts))
+        where = Location(input_name=names[i])
+        found.append(AskedAxisDoesNotMove(names[i], a, example[i][a], why[i][a], from_examples=differs, location=where))
     return tuple(found)
 
 

@@ -12,7 +12,8 @@ from torchferry.errors import FeedError
 from torchferry.inputs.feeds import WIDER, Feeder, dtype_name
 from torchferry.inputs.prepare import NUMBERS, as_input, widest
 from torchferry.inputs.probe import Axis, Shapes, observe
-from torchferry.records import Call, Finding, Location
+from torchferry.records import Call, Location
+from torchferry.records.findings import ExampleDoesNotFit
 
 
 def varying_numbers(feeder: Feeder, examples: Sequence[Call]) -> dict[str, type]:
@@ -63,7 +64,7 @@ def taken(feeder: Feeder, examples: Sequence[Call]) -> Iterator[Shapes]:
         yield tuple(tuple(t.shape) for t in tensors)
 
 
-def misfits(feeder: Feeder, examples: Sequence[Call], *, sizes: bool = False) -> tuple[Finding, ...]:
+def misfits(feeder: Feeder, examples: Sequence[Call], *, sizes: bool = False) -> tuple[ExampleDoesNotFit, ...]:
     """Return a finding for each example that the file cannot take: for all but its sizes, or, with `sizes`, for these alone."""
     found = []
     for number, (args, kwargs) in enumerate(examples, start=2):  # the first is the example itself
@@ -79,11 +80,10 @@ def misfits(feeder: Feeder, examples: Sequence[Call], *, sizes: bool = False) ->
     return tuple(found)
 
 
-def _refused(feeder: Feeder, number: int, words: str) -> Finding:
+def _refused(feeder: Feeder, number: int, words: str) -> ExampleDoesNotFit:
     named = [s.name for s in feeder.prepared.flat.recipe.slots if f"`{s.name}" in words]
     argument = named[0] if named else words.split("`")[1].split("=", maxsplit=1)[0] if "`" in words else ""
-    facts = {"example": number, "argument": argument, "words": words}
-    return Finding("example-does-not-fit", Location(input_name=argument or None), facts)
+    return ExampleDoesNotFit(number, argument, words, location=Location(input_name=argument or None))
 
 
 def _narrower(feeder: Feeder, args: Any, kwargs: Any) -> bool:

@@ -17,7 +17,8 @@ from torchferry.inputs.feeds import WIDER, dtype_name
 from torchferry.inputs.flat import identifiers
 from torchferry.inputs.prepare import Prepared, prepare
 from torchferry.inputs.probe import Axis
-from torchferry.records import Finding, Location, Size
+from torchferry.records import Location, Size
+from torchferry.records.findings import FileHasOtherInputs, FileLacksInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,8 @@ class Match:
     prepared: Prepared
     asked: Asked
     outputs: tuple[str, ...]
-    findings: tuple[Finding, ...] = ()
-    refused: bool = False
+    lacking: tuple[FileLacksInput, ...] = ()
+    other: tuple[FileHasOtherInputs, ...] = ()  # why it cannot be
 
 
 def read(path: Path) -> tuple[list[Declared], list[Declared]]:
@@ -55,21 +56,21 @@ def match(path: Path, callee: Callee, prepared: Prepared) -> Match:
     if wanted := numbers & {i.name for i in inputs}:
         prepared = prepare(callee, prepared.reading, None, dict.fromkeys(wanted, bool))
     pairs = _pairs(inputs, prepared.keys)
-    findings = [
+    other = [
         _other_inputs(f"the file wants `{d.name}`, which the model has no argument for", inputs, prepared)
         for d in inputs
         if d.name not in pairs
     ]
     for declared in inputs:
         if declared.name in pairs and (words := _unlike(declared, prepared, pairs[declared.name])):
-            findings.append(_other_inputs(words, inputs, prepared))
-    if findings:
-        return Match(prepared, Asked({}), names, tuple(findings), refused=True)
+            other.append(_other_inputs(words, inputs, prepared))
+    if other:
+        return Match(prepared, Asked({}), names, other=tuple(other))
     called = {i: name for name, i in pairs.items()}
     lacking = [key for i, key in enumerate(prepared.keys) if i not in called]
-    findings = [Finding("file-lacks-input", Location(input_name=key), {"input": key}) for key in lacking]
     named = replace(prepared, names=tuple(called.get(i, key) for i, key in enumerate(prepared.keys)))
-    return Match(named, Asked(_asks(inputs, pairs, prepared, lacking)), names, tuple(findings))
+    told = tuple(FileLacksInput(key, location=Location(input_name=key)) for key in lacking)
+    return Match(named, Asked(_asks(inputs, pairs, prepared, lacking)), names, told)
 
 
 def output_names(own: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
@@ -142,6 +143,5 @@ def _asks(inputs: Sequence[Declared], pairs: dict[str, int], prepared: Prepared,
     return {axis: Ask() if ask.name in doubtful else ask for axis, ask in found.items()}
 
 
-def _other_inputs(words: str, inputs: Sequence[Declared], prepared: Prepared) -> Finding:
-    facts = {"words": words, "file": [d.name for d in inputs], "model": list(prepared.keys)}
-    return Finding("file-has-other-inputs", Location(), facts)
+def _other_inputs(words: str, inputs: Sequence[Declared], prepared: Prepared) -> FileHasOtherInputs:
+    return FileHasOtherInputs(words, tuple(d.name for d in inputs), tuple(prepared.keys), location=Location())

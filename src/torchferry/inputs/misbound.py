@@ -12,12 +12,13 @@ from torchferry.inputs.arguments import Reading, by_name, parameter_names, posit
 from torchferry.inputs.callee import Callee
 from torchferry.inputs.prepare import Prepared, prepare
 from torchferry.inputs.probe import observe
-from torchferry.records import Finding, Location
+from torchferry.records import Location
+from torchferry.records.findings import MisboundArgument, SwappedArguments
 
 MOST_READINGS = 12
 
 
-def other_readings(callee: Callee, reading: Reading, input_names: Sequence[str] | None) -> Iterator[Finding]:
+def other_readings(callee: Callee, reading: Reading, input_names: Sequence[str] | None) -> Iterator[MisboundArgument]:
     """Yield the one other reading of a call that fails as it stands: by the names given, or by what the values look like."""
     positional = positional_names(callee.signature, len(reading.args))
     named = _given_names(callee.signature, reading, input_names)
@@ -27,22 +28,28 @@ def other_readings(callee: Callee, reading: Reading, input_names: Sequence[str] 
         working = [names for names in guesses if _runs(callee, reading, names, must_matter=True)]
     if len(working) == 1:
         names = working[0]
-        at = next(i for i, (a, b) in enumerate(zip(positional, names, strict=False)) if a != b)
-        facts = {"names": names, "position": at + 1, "bound_to": positional[at], "meant": names[at], "by_names": bool(named)}
-        yield Finding("misbound-argument", Location(input_name=names[at]), facts)
+        yield _misbound(positional, names, by_names=bool(named))
 
 
-def contradicting_names(callee: Callee, reading: Reading, input_names: Sequence[str] | None) -> Iterator[Finding]:
+def contradicting_names(callee: Callee, reading: Reading, input_names: Sequence[str] | None) -> Iterator[MisboundArgument]:
     """Yield a finding when `input_names` name other parameters than those that the positional arguments went to."""
     names = _given_names(callee.signature, reading, input_names)
     if names and _runs(callee, reading, names):
-        positional = positional_names(callee.signature, len(reading.args))
-        at = next(i for i, (a, b) in enumerate(zip(positional, names, strict=False)) if a != b)
-        facts = {"names": names, "position": at + 1, "bound_to": positional[at], "meant": names[at], "by_names": True}
-        yield Finding("misbound-argument", Location(input_name=names[at]), facts)
+        yield _misbound(positional_names(callee.signature, len(reading.args)), names, by_names=True)
 
 
-def swapped(prepared: Prepared, signature: inspect.Signature) -> Iterator[Finding]:
+def _misbound(positional: list[str], names: list[str], *, by_names: bool) -> MisboundArgument:
+    at = _first_other(positional, names)
+    return MisboundArgument(
+        tuple(names), at + 1, positional[at], names[at], by_names=by_names, location=Location(input_name=names[at])
+    )
+
+
+def _first_other(positional: list[str], names: list[str]) -> int:
+    return next(i for i, (a, b) in enumerate(zip(positional, names, strict=False)) if a != b)
+
+
+def swapped(prepared: Prepared, signature: inspect.Signature) -> Iterator[SwappedArguments]:
     """Yield a finding when a mask hides everything while another argument looks like the mask: they changed places."""
     positional = positional_names(signature, len(prepared.reading.args))
     values = dict(zip(prepared.keys, prepared.tensors, strict=True))
@@ -57,8 +64,7 @@ def swapped(prepared: Prepared, signature: inspect.Signature) -> Iterator[Findin
         ]
         looks = next((n for n in others if _ones_and_zeros(values[n]) and bool(values[n].any())), None)
         if looks is not None and (not bool(mask.any()) or int(mask.max()) > 1):
-            facts = {"position": at + 1, "parameter": name, "looks_like": looks, "other_position": positional.index(looks) + 1}
-            yield Finding("swapped-arguments", Location(input_name=name), facts)
+            yield SwappedArguments(at + 1, name, looks, positional.index(looks) + 1, location=Location(input_name=name))
 
 
 def _given_names(signature: inspect.Signature, reading: Reading, input_names: Sequence[str] | None) -> list[str]:
@@ -99,8 +105,7 @@ def _runs(callee: Callee, reading: Reading, names: list[str], *, must_matter: bo
     moved = by_name(callee.signature, reading, names)
     if moved is None:
         return False
-    positional = positional_names(callee.signature, len(reading.args))
-    at = next(i for i, (a, b) in enumerate(zip(positional, names, strict=False)) if a != b)
+    at = _first_other(positional_names(callee.signature, len(reading.args)), names)
     prepared = prepare(callee, moved, None)
     module = eager.fresh(prepared.flat)
     try:

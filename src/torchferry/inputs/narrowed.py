@@ -10,7 +10,8 @@ from typing import Any
 from torchferry.guards import symbols
 from torchferry.inputs import sizes as size_text
 from torchferry.inputs.discover import Found, table
-from torchferry.records import Dim, Edit, Finding, Location, Size
+from torchferry.records import Dim, Edit, Location, Size
+from torchferry.records.findings import SizeGivenUp
 
 
 class CannotNarrow(Exception):
@@ -98,11 +99,10 @@ def _short(edit: Edit) -> str:
     return f"given up: {edit.params['code'] or 'it could not be verified'}"
 
 
-def _given_up(dim: Dim, own: int, cut: Any, edit: Edit, found: Found, names: Sequence[str]) -> Finding:
+def _given_up(dim: Dim, own: int, cut: Any, edit: Edit, found: Found, names: Sequence[str]) -> SizeGivenUp:
     params = edit.params
-    axes = [f"{n}[{a}]" for n, shape in zip(names, found.shapes, strict=True) for a, s in enumerate(shape) if s == dim.name]
+    axes = (f"{n}[{a}]" for n, shape in zip(names, found.shapes, strict=True) for a, s in enumerate(shape) if s == dim.name)
     now = str(own) if cut is None else str(replace(dim, low=cut[0], high=cut[1], multiple_of=cut[2], why="")).split(" = ", 1)[1]
     was = str(replace(dim, why="")).split(" = ", 1)[1]
-    facts = {"dim": dim.name, "axes": axes, "was": was, "now": now, "fixed": cut is None}
     place = Location(file=params.get("file"), line=params.get("line"))
-    return Finding("size-given-up", place, {**facts, "code": params["code"], "why": params["why"]})
+    return SizeGivenUp(dim.name, tuple(axes), was, now, cut is None, params["code"], params["why"], location=place)

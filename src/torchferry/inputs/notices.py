@@ -13,62 +13,71 @@ from torchferry.inputs.flat import is_output
 from torchferry.inputs.prepare import Prepared, shown
 from torchferry.inputs.probe import Observed
 from torchferry.records import Finding, Location
+from torchferry.records.findings import (
+    ArgumentFixed,
+    ComplexOutput,
+    ExampleFailed,
+    GivenTensor,
+    NoTensorInput,
+    NoTensorOutput,
+    NumpyArrayTaken,
+    OutputLeftOut,
+    Shown,
+)
 
 
 def notices(callee: Callee, prepared: Prepared, observed: Observed) -> Iterator[Finding]:
     """Yield a finding for each thing that the user should know about the example."""
     for name in prepared.from_numpy:
-        yield Finding("numpy-array-taken", Location(input_name=name), {"input": name})
+        yield NumpyArrayTaken(name, location=Location(input_name=name))
     if not prepared.tensors and any(slot.constant is not None for slot in prepared.flat.recipe.slots):
         yield _nothing_to_feed(callee, prepared)
         return
     for slot in prepared.flat.recipe.slots:
         if slot.index is None and isinstance(slot.constant, bool | int | float | str):
-            facts = {"argument": slot.name, "value": shown(slot.constant), "number": not isinstance(slot.constant, str)}
-            yield Finding("argument-fixed", Location(input_name=slot.name), facts)
+            number = not isinstance(slot.constant, str)
+            yield ArgumentFixed(slot.name, shown(slot.constant), number, location=Location(input_name=slot.name))
     for name, leaf in observed.outputs:
         if isinstance(leaf, torch.Tensor) and leaf.is_complex():
-            yield Finding("complex-output", Location(op=name), {"output": name})
+            yield ComplexOutput(name, location=Location(op=name))
         elif not is_output(leaf) and (isinstance(leaf, str | bytes) or "." not in name):
-            yield Finding(
-                "output-left-out", Location(op=name), {"output": name, "type": type(leaf).__name__, "value": shown(leaf)}
-            )
+            yield OutputLeftOut(name, _shown(leaf), location=Location(op=name))
 
 
-def nothing_to_give(callee: Callee, observed: Observed) -> Finding | None:
+def _shown(value: Any) -> Shown:
+    return Shown(type(value).__name__, shown(value))
+
+
+def nothing_to_give(callee: Callee, observed: Observed) -> NoTensorOutput | None:
     """Return that a model answers with nothing that a file can give, or None if it does give something."""
     if any(is_output(leaf) for _, leaf in observed.outputs):
         return None
     leaf = next((leaf for _, leaf in observed.outputs), None)
-    file, line, code = first_use(callee, "return")
-    facts = {"type": type(leaf).__name__, "value": shown(leaf), "code": code}
-    return Finding("no-tensor-output", Location(file, line), facts)
+    file, line, _ = first_use(callee, "return")
+    return NoTensorOutput(_shown(leaf), location=Location(file, line))
 
 
-def failed_example(callee: Callee, prepared: Prepared) -> Finding:
+def failed_example(callee: Callee, prepared: Prepared) -> ExampleFailed:
     """Return what an example was like that the model raised on."""
-    inputs = [
-        {"name": n, "dtype": str(t.dtype).removeprefix("torch."), "shape": list(t.shape), "device": t.device.type}
+    inputs = tuple(
+        GivenTensor(n, str(t.dtype).removeprefix("torch."), tuple(t.shape), t.device.type)
         for n, t in zip(prepared.keys, prepared.tensors, strict=True)
-    ]
+    )
     module = callee.module
     weights = (
         next((p for p in [*module.parameters(), *module.buffers()] if p.is_floating_point()), None)
         if module is not None
         else None
     )
-    facts: dict[str, Any] = {"inputs": inputs}
-    if weights is not None:
-        facts |= {"dtype": str(weights.dtype).removeprefix("torch."), "device": weights.device.type}
-    return Finding("example-failed", Location(), facts)
+    home = (str(weights.dtype).removeprefix("torch."), weights.device.type) if weights is not None else (None, None)
+    return ExampleFailed(inputs, *home, location=Location())
 
 
-def _nothing_to_feed(callee: Callee, prepared: Prepared) -> Finding:
+def _nothing_to_feed(callee: Callee, prepared: Prepared) -> NoTensorInput:
     slot = next(s for s in prepared.flat.recipe.slots if s.constant is not None)
     argument = slot.name.split(".")[0]
     file, line, code = first_use(callee, argument)
-    facts = {"argument": argument, "type": type(slot.constant).__name__, "value": shown(slot.constant), "code": code}
-    return Finding("no-tensor-input", Location(file, line, input_name=argument), facts)
+    return NoTensorInput(argument, _shown(slot.constant), code, location=Location(file, line, input_name=argument))
 
 
 def first_use(callee: Callee, argument: str) -> tuple[str | None, int | None, str]:

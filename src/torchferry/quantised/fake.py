@@ -65,15 +65,6 @@ def is_stub(module: nn.Module) -> bool:
     return type(module).__name__ == "Quantize" and type(module).__module__.startswith("torch.ao.nn.quantized")
 
 
-def observes(module: nn.Module) -> bool:
-    """Whether a FakeQuantize still moves its grid with every call."""
-    return is_fake(module) and bool(module.observer_enabled[0] == 1) and not _settled(module)
-
-
-def _settled(module: nn.Module) -> bool:
-    return "FixedQParams" in type(module).__name__
-
-
 def replaced(module: nn.Module, params: Any) -> nn.Module | None:
     """Return what stands for a module of quantisation in a capture, or None for any other module."""
     if is_fake(module):

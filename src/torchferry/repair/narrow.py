@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from torchferry.guards import holds, symbols
 from torchferry.records import Bound, Case, Diagnosis, Dim, Edit, History, Repair, Verified
+from torchferry.records.findings import CaptureStopped, DataDependent, GuardNarrows, JudgedBySize
 
 CODE = "INP020"
 UNROLLED = ("CAP004",)  # a Python loop over a size
@@ -68,24 +69,23 @@ def _unrolled(history: History) -> bool:
 
 def _by_values(case: Case) -> bool:
     """Whether an `if`, a loop or a lookup asks for the value of a tensor, which no choice of sizes answers."""
-    pinned = any(f.facts.get("pinned") for f in case.findings("stopped"))
-    return not pinned and any(f.facts["kind"] != "none" for f in case.findings("data-dependent"))
+    pinned = any(f.pinned for f in case.findings(CaptureStopped))
+    return not pinned and any(f.kind != "none" for f in case.findings(DataDependent))
 
 
 # --- by the trials that failed -----------------------------------------------------------------------
 
 
 def _after_trials(case: Case, free: list[Dim], verified: Verified, *, unrolled: bool) -> Iterator[Repair]:
-    seen = case.findings("judged-by-size")
+    seen = case.findings(JudgedBySize)
     if not seen:
         return
     example = verified.trials[0].sizes
     if any(t.sizes == example for t in verified.failed):  # wrong without another size, yet perhaps right where none can move
-        if seen[0].facts["example"] == "wrong" and not unrolled:
+        if seen[0].example == "wrong" and not unrolled:
             yield _repair(case, {d.name: None for d in free})
         return
-    verdicts = {(str(name), int(size)): str(verdict) for name, size, verdict in seen[0].facts["moved"]}
-    found = [b for dim in free if (b := _blamed(case, dim, verified, verdicts)) is not None]
+    found = [b for dim in free if (b := _blamed(case, dim, verified, seen[0].moved)) is not None]
     if any(not any(t.sizes[blamed.dim.name] in blamed.bad for blamed in found) for t in verified.failed):
         return  # some trial fails at sizes that are mostly fine: it is about values, and no size is to blame for it
     cuts = {b.dim.name: [c for c in _cuts(b) if not unrolled or c[1] == b.dim.high] for b in found}
@@ -113,7 +113,7 @@ def _blamed(case: Case, dim: Dim, verified: Verified, verdicts: Mapping[tuple[st
 
 def _binding(case: Case, verified: Verified) -> list[str]:
     """Return the guards that may matter: one that is broken at sizes where the file is right was only torch's own reckoning."""
-    texts = [str(f.facts["guard"]) for f in case.findings("guard-narrows")]
+    texts = [f.guard for f in case.findings(GuardNarrows)]
     right = [t.sizes for t in verified.trials if t.outcome == "agree"]
     return [text for text in texts if not any(holds(text, sizes) is False for sizes in right)]
 
@@ -179,7 +179,7 @@ def _together(found: Sequence[_Blamed], cuts: Mapping[str, Sequence[Cut]]) -> di
 
 def _after_fault(case: Case, free: list[Dim]) -> Iterator[Repair]:
     """Yield the sizes that the capture fixed, then all: whether a file of fixed sizes works tells whether sizes are to blame."""
-    pinned = [d.name for d in free if any(d.name in f.facts.get("pinned", ()) for f in case.findings("stopped"))]
+    pinned = [d.name for d in free if any(d.name in f.pinned for f in case.findings(CaptureStopped))]
     if pinned and len(pinned) < len(free):
         yield _repair(case, dict.fromkeys(pinned))
     yield _repair(case, {d.name: None for d in free})

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from torchferry.certificate import given_up, versions
 from torchferry.records import Case, Diagnosis, History, Job, Repair, Signature, TensorSpec, Trial
+from torchferry.records.findings import WeightsQuantised
 from torchferry.report import said, source
 from torchferry.report.standing import feeds_mended, unwritten
 from torchferry.report.words import headline, lower_start, span
@@ -197,7 +198,7 @@ def of(
     fixed = _fixed(signature) if signature else ()
     told = {m.words for m in moving} | set(fixed) | _plain_sizes(signature)  # what the tables say need not be noted again
     shown = str(path or case.job.onnx or "")
-    rounded = next((str(f.facts["precision"]) for f in case.findings("quantised")), "")
+    rounded = next((f.precision for f in case.findings(WeightsQuantised)), "")
     return View(
         kind=kind,
         ok=fine,

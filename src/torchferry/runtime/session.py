@@ -18,6 +18,15 @@ from torchferry.check.sniff import sniff
 from torchferry.errors import FeedError, TorchferryError, did_you_mean
 from torchferry.fingerprint import SESSION_KEY
 from torchferry.foreign import onnxruntime as ort
+from torchferry.records.findings import (
+    FeedBfloat16,
+    FeedByteOrder,
+    FeedDtypeRefused,
+    FeedFinding,
+    FeedMissingRefused,
+    FeedRankRefused,
+    Finding,
+)
 from torchferry.runtime.exact_products import exact_products
 
 # It turns a lookup of counted positions into a slice, which hides positions beyond the table: wrong numbers, no error.
@@ -66,7 +75,7 @@ class InferenceSession:
         self._plain = not any(
             "float8" in v.type or "bfloat16" in v.type for v in (*self._session.get_inputs(), *self._session.get_outputs())
         )
-        self._announced: set[tuple[str, str]] = set()
+        self._announced: set[tuple[type[FeedFinding], str]] = set()
 
     def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None) -> list[Any]:
         """Return the outputs asked for; all of them for None."""
@@ -170,13 +179,13 @@ class InferenceSession:
             return dict(feed)
         result = fit(self._declared, feed, self._optional)
         if result.refusals:
-            raise FeedError("; ".join(f"{_code(r.kind + '-refused')}: {r.words}{LIKE.get(r.kind, '')}" for r in result.refusals))
+            raise FeedError("; ".join(f"{_code(r.kind)}: {r.words}{LIKE.get(r.kind, '')}" for r in result.refusals))
         self._announce([c for c in result.changes if c.announced])
         return dict(result.feed)
 
     def _announce(self, changes: list[Change]) -> None:
         for change in changes:
-            if (change.kind, change.input) not in self._announced and change.kind != "feed-bfloat16":
+            if (change.kind, change.input) not in self._announced and change.kind is not FeedBfloat16:
                 self._announced.add((change.kind, change.input))
                 warnings.warn(f"{_code(change.kind)}: {change.words}; {change.done}", CoercionWarning, stacklevel=4)
 
@@ -195,7 +204,11 @@ class InferenceSession:
 
 
 # Words that onnxruntime has for the same thing, for those who look for them in the message.
-LIKE = {"feed-rank": " (invalid rank)", "feed-dtype": " (unexpected data type)", "feed-missing": " (required inputs are missing)"}
+LIKE: dict[type[FeedFinding], str] = {
+    FeedRankRefused: " (invalid rank)",
+    FeedDtypeRefused: " (unexpected data type)",
+    FeedMissingRefused: " (required inputs are missing)",
+}
 
 
 def open_like_the_user(
@@ -258,16 +271,20 @@ def _refuse_foreign_bytes(feed: Mapping[str, Any]) -> None:
     for name, value in feed.items():
         if isinstance(value, np.ndarray) and not value.dtype.isnative:
             raise FeedError(
-                f"{_code('feed-byte-order')}: `{name}` is in foreign byte order ({value.dtype.str}), which onnxruntime misreads"
+                f"{_code(FeedByteOrder)}: `{name}` is in foreign byte order ({value.dtype.str}), which onnxruntime misreads"
             )
 
 
-@cache
-def _code(kind: str) -> str:
+def _code(kind: type[FeedFinding]) -> str:
     """Return the code of the diagnosis for a kind of finding."""
+    return _codes()[kind]
+
+
+@cache
+def _codes() -> dict[type[Finding], str]:
     from torchferry.catalogue import load
 
-    return next((e.code for e in load() if kind in getattr(e.rule, "kinds", ())), kind)
+    return {kind: entry.code for entry in load() for kind in getattr(entry.rule, "kinds", ())}
 
 
 def with_words(error: Exception, words: str) -> Exception:

@@ -18,7 +18,8 @@ from torchferry.certificate import seal
 from torchferry.errors import ExportError, UsageError
 from torchferry.files import check_writable, move_into_place, workspace
 from torchferry.progress import Event, listening, log, tell
-from torchferry.records import Case, Edit, Finding, Verified, ranges_shown
+from torchferry.records import Case, Edit, Verified, ranges_shown
+from torchferry.records.findings import WeightsQuantised
 from torchferry.result import Result, size_on_disk
 from torchferry.runtime import tokens
 from torchferry.runtime.generator import RECORD
@@ -206,7 +207,7 @@ def _quantised(prepared: Prepared, folder: Path, precision: str, result: Result)
     (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     step = result.history.best.step("verify")
     assert step is not None
-    found = _with_verify(result, findings=(*step.findings, Finding("quantised", facts=asdict(measured))))
+    found = _with_verify(result, findings=(*step.findings, WeightsQuantised(measured.precision)))
     told = noted(found, f"the trials are of the exact file, before its weights were quantised; {measured}")
     return replace(told, bytes=size_on_disk(path))
 

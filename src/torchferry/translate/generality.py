@@ -15,13 +15,14 @@ import onnx
 
 from torchferry.foreign.torch_shapes import expression
 from torchferry.guards import value_of
-from torchferry.records import Bound, Finding, Location, Signature
+from torchferry.records import Bound, Location, Signature
+from torchferry.records.findings import OutputSizeFixed
 from torchferry.translate import names
 
 POINTS = 6  # sizes of each dim at which an expression is compared with a number
 
 
-def lost(path: Path, program: Any, bound: Bound, places: Mapping[str, Location]) -> Iterator[Finding]:
+def lost(path: Path, program: Any, bound: Bound, places: Mapping[str, Location]) -> Iterator[OutputSizeFixed]:
     """Yield a finding for each size of an output that the graph fixes and the program does not."""
     model = onnx.load(str(path), load_external_data=False)
     signature = bound.signature
@@ -30,10 +31,9 @@ def lost(path: Path, program: Any, bound: Bound, places: Mapping[str, Location])
     inferred = _inferred(model)
     for name, sizes in declared.items():
         for axis, (says, fixed) in enumerate(zip(sizes, inferred.get(name, ()), strict=False)):
-            at = _differ(says, fixed, signature)
-            if at is not None:
-                facts = {"output": name, "axis": axis, "says": says, "fixed": fixed, "sizes": at}
-                yield Finding("output-size-fixed", _first(model, inner, inferred, signature, places, name), facts)
+            if isinstance(says, str) and isinstance(fixed, int) and _differ(says, fixed, signature):
+                where = _first(model, inner, inferred, signature, places, name)
+                yield OutputSizeFixed(name, axis, says, fixed, location=where)
 
 
 def _in_program(program: Any, signature: Signature) -> Iterator[list[int | str | None]]:
@@ -65,10 +65,10 @@ def _sizes(value: onnx.ValueInfoProto) -> list[int | str | None]:
     return [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in dims]
 
 
-def _differ(says: int | str | None, fixed: int | str | None, signature: Signature) -> dict[str, int] | None:
-    """Return sizes of the dims at which an expression is not the number that the graph has for it; None if there are none."""
+def _differ(says: int | str | None, fixed: int | str | None, signature: Signature) -> bool:
+    """Return whether there are sizes of the dims at which an expression is not the number that the graph has for it."""
     if not isinstance(says, str) or not isinstance(fixed, int):
-        return None
+        return False
     for k in range(POINTS):
         sizes: dict[str, int] = {}
         for dim in signature.dims:
@@ -76,8 +76,8 @@ def _differ(says: int | str | None, fixed: int | str | None, signature: Signatur
             sizes[dim.name] = size if dim.high is None else min(size, dim.high)
         number = value_of(says, sizes)
         if number is not None and number != fixed:
-            return sizes
-    return None
+            return True
+    return False
 
 
 def _first(
@@ -93,7 +93,7 @@ def _first(
     for node in model.graph.node:
         for name in node.output:
             pairs = zip(inner.get(name, ()), inferred.get(name, ()), strict=False)
-            if any(_differ(says, fixed, signature) is not None for says, fixed in pairs):
+            if any(_differ(says, fixed, signature) for says, fixed in pairs):
                 return places.get(node.name)
             maker = node.name if name == output else maker
     return places.get(maker or "")

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from torchferry.records import Finding, Location
+from torchferry.records import Location
+from torchferry.records.findings import OpsetCannotExpress
 from torchferry.releases import IR_OF_OPSET, Target
 from torchferry.translate.lowering import floors, lower, needed, raise_to
 
 LOWEST_UNASKED = 9  # below this nothing is gained, and old runtimes differ in more than their schemas
 
 
-def fit(model: ir.Model, target: Target, asked: int | None, places: Mapping[str, Location]) -> list[Finding]:
+def fit(model: ir.Model, target: Target, asked: int | None, places: Mapping[str, Location]) -> list[OpsetCannotExpress]:
     """Stamp the model with its opset and IR version, rewriting nodes as that takes; return what cannot be expressed."""
     now = model.opset_imports.get("", LOWEST_UNASKED)
     wanted = asked if asked is not None else min(max(needed(model), LOWEST_UNASKED), target.opset)
@@ -31,9 +32,9 @@ def fit(model: ir.Model, target: Target, asked: int | None, places: Mapping[str,
     return []
 
 
-def _cannot(node: ir.Node, wanted: int, lowest: int, places: Mapping[str, Location]) -> Finding:
-    facts = {"operator": node.op_type, "opset": wanted, "lowest": lowest}
-    return Finding("opset-cannot-express", places.get(str(node.name), Location(onnx_node=node.name)), facts)
+def _cannot(node: ir.Node, wanted: int, lowest: int, places: Mapping[str, Location]) -> OpsetCannotExpress:
+    where = places.get(str(node.name), Location(onnx_node=node.name))
+    return OpsetCannotExpress(node.op_type, wanted, lowest, location=where)
 
 
 def _ir_for_types(model: ir.Model) -> int:

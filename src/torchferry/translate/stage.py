@@ -14,7 +14,8 @@ import torch
 from torchferry import release_kernels, releases
 from torchferry.foreign import torch_onnx
 from torchferry.foreign.torch_operators import schema_of
-from torchferry.records import Bound, Case, Fault, Finding, Job, Signature, Step, Translated
+from torchferry.records import Bound, Case, Fault, Job, Signature, Step, Translated
+from torchferry.records.findings import ComplexOperator, CustomOperator, OperatorRefused, OperatorWithoutOnnx
 from torchferry.translate import names, ops, register, source
 from torchferry.translate.generality import lost
 from torchferry.translate.given import given
@@ -110,29 +111,25 @@ def _never_zero(program: Any, signature: Signature) -> set[str]:
 def _missing(nodes: list[Any], prefix: str) -> Step:
     """Return all operators without a translation at once: nobody wants to hear of them one by one."""
     findings = tuple(_finding(node, prefix) for node in nodes)
-    operators = sorted({str(f.facts["operator"]) for f in findings})
+    operators = sorted({f.operator for f in findings})
     return Step("translate", fault=Fault("OperatorWithoutOnnx", ", ".join(operators)), findings=findings)
 
 
-def _finding(node: Any, prefix: str) -> Finding:
-    operator = source.operator_name(node)
-    schema = str(schema_of(node.target) or "")
-    facts = {"operator": operator, "schema": schema, "dtype": source.first_dtype(node), "has_body": register.has_body(operator)}
+def _finding(node: Any, prefix: str) -> CustomOperator | ComplexOperator | OperatorWithoutOnnx:
+    operator, dtype = source.operator_name(node), source.first_dtype(node)
+    schema, place = str(schema_of(node.target) or ""), source.location(node, prefix)
     namespace = operator.partition("::")[0]
     if "::" in operator and namespace not in ("aten", "prims", "quantized", "quantized_decomposed"):
-        kind = "custom-operator"
-    elif str(facts["dtype"]).startswith("complex"):
-        kind = "complex-operator"
-    else:
-        kind = "operator-without-onnx"
-    return Finding(kind, source.location(node, prefix), facts)
+        return CustomOperator(operator, schema, register.has_body(operator), location=place)
+    if dtype.startswith("complex"):
+        return ComplexOperator(operator, dtype, location=place)
+    return OperatorWithoutOnnx(operator, schema, dtype, location=place)
 
 
 def _failed(failed: torch_onnx.TranslationFailed, program: Any, prefix: str) -> Step:
     """Return the node on which a translation gave up, with its reason."""
     node = next((n for n in program.graph.nodes if n.name == failed.node), None)
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[OperatorRefused, ...] = ()
     if node is not None:
-        facts = {"operator": source.operator_name(node), "reason": failed.reason, "dtype": source.first_dtype(node)}
-        findings = (Finding("operator-refused", source.location(node, prefix), facts),)
+        findings = (OperatorRefused(source.operator_name(node), failed.reason, location=source.location(node, prefix)),)
     return Step("translate", fault=Fault.of(failed), findings=findings)

@@ -13,6 +13,7 @@ import torch
 from torchferry import eager
 from torchferry.progress import Event, tell
 from torchferry.records import Bound, Case, Fault, Finding, Guard, Step, Translated, Verified, ranges_shown
+from torchferry.records.findings import FileNotLoaded, MostlyExcused, NothingShown, OutputSizeFixed, RefusedWhenOptimised
 from torchferry.verify.arrays import array
 from torchferry.verify.coverage.assess import assess
 from torchferry.verify.explain.by_size import by_size
@@ -53,12 +54,11 @@ def verify(case: Case) -> Step:
         return _verified(case, sides)
 
 
-def _not_loaded(fault: Fault, file: Translated, worker: Worker) -> Finding:
+def _not_loaded(fault: Fault, file: Translated, worker: Worker) -> FileNotLoaded | RefusedWhenOptimised:
     """Return why there is no session: the file, or what onnxruntime's own optimiser makes of it."""
     if (blamed := blame_opening(worker, file)) is None:
-        return Finding("file-not-loaded", None, {"error": fault.text})
-    facts = {"optimisers": list(blamed.optimisers), "error": fault.text, "cause": "optimiser", "stage": "onnxruntime's optimiser"}
-    return Finding("wrong-only-when-optimised-by-onnxruntime", blamed.location, facts)
+        return FileNotLoaded(fault.text)
+    return RefusedWhenOptimised(blamed.optimisers, fault.text, location=blamed.location)
 
 
 def _file(case: Case) -> Translated:
@@ -104,15 +104,14 @@ def laid_out(case: Case, sides: Sides) -> tuple[Bench, Character, Tape] | Fault:
 
 def _hardly_shown(verified: Verified) -> tuple[Finding, ...]:
     """Return that no trial speaks for the file, or that most of what ordinary ones compare is excused; () where neither is so."""
-    notes = [f"{t.name}: {t.note}" for t in verified.trials if t.note][:5]
+    notes = tuple(f"{t.name}: {t.note}" for t in verified.trials if t.note)[:5]
     if not verified.shown and not verified.failed:
-        counts = Counter(t.outcome for t in verified.trials)
-        return (Finding("nothing-shown", None, {"outcomes": dict(counts), "notes": notes}),)
+        return (NothingShown(Counter(t.outcome for t in verified.trials), notes),)
     ordinary = [t for t in verified.trials if t.values in ORDINARY and t.outcome != "eager-refused"]
     excused = [t for t in ordinary if t.excused > MOSTLY]
     if len(excused) <= MOSTLY * len(ordinary):
         return ()
-    return (Finding("mostly-excused", None, {"excused": len(excused), "ordinary": len(ordinary), "notes": notes}),)
+    return (MostlyExcused(len(excused), len(ordinary), notes),)
 
 
 def _calls(bound: Bound) -> list[tuple[torch.Tensor, ...]]:
@@ -155,7 +154,7 @@ def _trials(case: Case, bench: Bench, tries: Tries, graph: onnx.GraphProto) -> I
 def _plans(case: Case, bench: Bench, tries: Tries, graph: onnx.GraphProto) -> Iterator[Plan]:
     """Yield the trials to come: ordinary ones, and in turns with them those directed at something in the model or the file."""
     captured, seed = case.value("capture"), case.job.budget.seed
-    doubts = tuple(Guard(f"Eq({f.facts['says']}, {f.facts['fixed']})", f.location) for f in case.findings("output-size-fixed"))
+    doubts = tuple(Guard(f"Eq({f.says}, {f.fixed})", f.location) for f in case.findings(OutputSizeFixed))
     guards = (*doubts, *(captured.guards if captured else ()))
     bounds = in_file(graph) if case.job.onnx is not None else ()
     ordinary = plans(bench.sides.bound, guards, seed, bench.links, bounds)

@@ -12,6 +12,7 @@ import torch
 from torchferry.capture import source_map
 from torchferry.foreign.replaced import replaced
 from torchferry.records import Finding, Location
+from torchferry.records.findings import ExportFlag
 
 _FLAGS: tuple[tuple[Any, str], ...] = (
     (torch.onnx, "is_in_onnx_export"),
@@ -36,7 +37,7 @@ def _eager_for_users(flag: Callable[[], bool], name: str, notes: list[Finding]) 
     def answer() -> bool:
         asking = sys._getframe(1)
         if source_map.is_user_file(asking.f_code.co_filename):
-            finding = Finding("export-flag", Location(file=asking.f_code.co_filename, line=asking.f_lineno), {"flag": name})
+            finding = ExportFlag(name, location=Location(file=asking.f_code.co_filename, line=asking.f_lineno))
             if finding not in notes:
                 notes.append(finding)
             return False

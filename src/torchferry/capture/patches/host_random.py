@@ -15,6 +15,7 @@ from torchferry.capture.patches.guard_origins import user_frame
 from torchferry.capture.patches.reach import Reached, like, standing_in
 from torchferry.foreign.replaced import replaced
 from torchferry.records import Finding, Location
+from torchferry.records.findings import HostRandom
 
 _DRAWS = (
     "random",
@@ -54,7 +55,7 @@ def _noting(draw: Callable[..., Any], name: str, notes: list[Finding]) -> Callab
     def call(*args: Any, **kwargs: Any) -> Any:
         frame = user_frame()
         if frame is not None:
-            finding = Finding("host-random", Location(file=frame.filename, line=frame.lineno), {"function": name})
+            finding = HostRandom(name, location=Location(file=frame.filename, line=frame.lineno))
             if finding not in notes:
                 notes.append(finding)
         return draw(*args, **kwargs)

@@ -17,6 +17,7 @@ from torchferry.errors import ForeignApiMoved
 from torchferry.foreign.replaced import replaced
 from torchferry.foreign.transformers_export import EXPERTS_SETTING, experts_computed_by, has_other_experts, patches
 from torchferry.records import Finding
+from torchferry.records.findings import TransformersPatches
 
 BACKEND = "dynamo"  # the patches about capturing; those for its own translation to ONNX are of no use here
 EXPERTS = "batched_mm"  # one product for all chosen experts: no loop, and no operator of its own
@@ -36,13 +37,13 @@ def noted(module: Any, notes: list[Finding]) -> Iterator[None]:
                 told = _telling(factory(original), f"{_name(owner)}.{attribute}", factory, fired)
                 stack.enter_context(replaced(owner, {attribute: told}))
         except (ForeignApiMoved, ImportError) as error:
-            notes.append(Finding("transformers-patches", None, {"fired": {}, "missing": str(error)}))
+            notes.append(TransformersPatches({}, str(error)))
         for config in _configs_with_loops(module):
             stack.enter_context(experts_computed_by(config, EXPERTS))
             fired[EXPERTS_SETTING] = f"the experts as `{EXPERTS}`, which has no loop"
         yield
     if fired:
-        notes.append(Finding("transformers-patches", None, {"fired": dict(fired), "missing": ""}))
+        notes.append(TransformersPatches(dict(fired)))
 
 
 def _name(owner: Any) -> str:

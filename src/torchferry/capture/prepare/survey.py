@@ -11,15 +11,23 @@ from torchferry.capture.prepare import baked, dense, encoder, sources
 from torchferry.capture.prepare.quantised import is_quantised
 from torchferry.capture.prepare.script import is_script
 from torchferry.foreign.torch_modules import tables_of
-from torchferry.quantised import fake
 from torchferry.records import Finding, Location
+from torchferry.records.findings import (
+    EncoderFastPath,
+    GradientInside,
+    NestedTensor,
+    Parametrised,
+    QuantisedPart,
+    ScriptPart,
+    SparseFunction,
+    SparseTensor,
+)
 
-# what to look for in the user's own classes: kind of finding -> pattern
-_IN_SOURCE = {
-    "gradient-inside": r"autograd\.grad\(|\.backward\(|func\.(grad|jacrev|jacfwd|vjp|jvp|hessian)\b|autograd\.functional\.",
-    "packs-sequences": r"pack_padded_sequence\(|pack_sequence\(",
-    "sparse-function": r"torch\.sparse|sparse_(coo|csr|csc)_tensor|to_sparse|\.coalesce\(",
-    "nested-tensor": r"torch\.nested|nested_tensor\(|to_padded_tensor\(",
+# what to look for in the user's own classes
+_IN_SOURCE: dict[type[GradientInside | SparseFunction | NestedTensor], str] = {
+    GradientInside: r"autograd\.grad\(|\.backward\(|func\.(grad|jacrev|jacfwd|vjp|jvp|hessian)\b|autograd\.functional\.",
+    SparseFunction: r"torch\.sparse|sparse_(coo|csr|csc)_tensor|to_sparse|\.coalesce\(",
+    NestedTensor: r"torch\.nested|nested_tensor\(|to_padded_tensor\(",
 }
 
 _HOLDERS = ("LinearPackedParams", "PackedParameter", "EmbeddingPackedParams", "ModuleList")
@@ -36,19 +44,18 @@ def _parts(module: nn.Module) -> Iterator[Finding]:
         location = Location(module_path=path.removeprefix("model.") or "model")
         if is_script(part):
             if not any(is_script(parts[above]) for above in _above(path)):
-                yield Finding("script-part", location, {"type": str(part.original_name)})
+                yield ScriptPart(str(part.original_name), location=location)
             continue
         if is_quantised(part):
             yield _quantised(path, parts)
-        if fake.observes(part):
-            yield Finding("observer-on", location, {"type": type(part).__name__})
+
         if encoder.is_affected(part):
-            yield Finding("encoder-fast-path", location, {"layers": len(part.layers)})  # type: ignore[arg-type]
+            yield EncoderFastPath(location=location)
         if baked.is_parametrised(part):
-            yield Finding("parametrised", location, {"weights": sorted(part.parametrizations)})  # type: ignore[arg-type, call-overload]
+            yield Parametrised(location=location)
         for name, value in (item for table in (*tables_of(part), vars(part)) for item in table.items()):
             if dense.is_sparse(value):
-                yield Finding("sparse-tensor", location, {"name": name, "layout": str(value.layout)})
+                yield SparseTensor(name, str(value.layout), location=location)
 
 
 def _above(path: str) -> list[str]:
@@ -56,16 +63,16 @@ def _above(path: str) -> list[str]:
     return [".".join(steps[:n]) for n in range(len(steps))]
 
 
-def _quantised(path: str, parts: dict[str, nn.Module]) -> Finding:
+def _quantised(path: str, parts: dict[str, nn.Module]) -> QuantisedPart:
     """Return the layer that users know, not the holder of packed weights inside it."""
     while type(parts[path]).__name__ in _HOLDERS and "." in path:
         path = path.rpartition(".")[0]
     kind = type(parts[path])
-    facts = {"type": f"{kind.__module__.removesuffix('.modules.' + kind.__module__.rpartition('.')[2])}.{kind.__name__}"}
-    return Finding("quantised-part", Location(module_path=path.removeprefix("model.")), facts)
+    home = kind.__module__.removesuffix(".modules." + kind.__module__.rpartition(".")[2])
+    return QuantisedPart(f"{home}.{kind.__name__}", location=Location(module_path=path.removeprefix("model.")))
 
 
 def _source(module: nn.Module) -> Iterator[Finding]:
     for kind, pattern in _IN_SOURCE.items():
         for location, code in sources.using(module, pattern):
-            yield Finding(kind, location, {"code": code})
+            yield kind(code, location=location)

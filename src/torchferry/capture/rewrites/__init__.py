@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from torchferry.records import Edit
 
 if TYPE_CHECKING:
-    from torchferry.capture.rewrites.sites import Site
+    from torchferry.records.sites import Site
 
 __all__ = ["diff", "sites_of"]
 
@@ -25,7 +25,7 @@ def diff(edits: Iterable[Edit]) -> str:
 
 def sites_of(edits: Iterable[Edit]) -> Iterator[Site]:
     """Yield the places that the edits rewrite."""
-    from torchferry.capture.rewrites.sites import Site
+    from torchferry.records.sites import Site
 
     for edit in edits:
         if edit.stage == "capture" and edit.name == "rewrite":

@@ -10,7 +10,9 @@ from typing import Any
 
 from torchferry.capture.rewrites import sites
 from torchferry.capture.rewrites.source import CannotRewrite
-from torchferry.records import Fault, Finding, Location
+from torchferry.records import Fault, Location
+from torchferry.records.findings import CaptureStopped, DataDependent
+from torchferry.records.sites import Site
 
 MOST_TRIES = 24
 Failed = tuple[Fault, Location | None]  # what stopped a capture, and the user's line
@@ -21,11 +23,11 @@ class _Stop:
     """A line that stopped a capture: the rewrites that may suit it, and the one in force."""
 
     fault: Fault
-    options: list[sites.Site]
+    options: list[Site]
     chosen: int = -1
 
     @property
-    def site(self) -> sites.Site | None:
+    def site(self) -> Site | None:
         return self.options[self.chosen] if 0 <= self.chosen < len(self.options) else None
 
 
@@ -33,8 +35,8 @@ class _Stop:
 class Explored:
     """What stood in the way, in the order it was met; the rewrites that clear it; and whether a program came out."""
 
-    findings: tuple[Finding, ...]
-    sites: tuple[sites.Site, ...]
+    findings: tuple[DataDependent, ...]
+    sites: tuple[Site, ...]
     cleared: bool
 
 
@@ -43,7 +45,7 @@ class Capture:
     """A capture of a module, and what raises CannotRewrite where rewrites of it are known to change what it computes."""
 
     run: Callable[[], Any]
-    check: Callable[[list[sites.Site]], None]
+    check: Callable[[list[Site]], None]
 
 
 def explore(
@@ -63,7 +65,7 @@ def explore(
     return Explored(findings, chosen, cleared)
 
 
-def _try(module: Any, chosen: list[sites.Site], capture: Capture, where: Callable[[Fault], Location | None]) -> Failed | None:
+def _try(module: Any, chosen: list[Site], capture: Capture, where: Callable[[Fault], Location | None]) -> Failed | None:
     """Return what stopped a capture under these rewrites, and where; None when nothing did."""
     try:
         capture.check(chosen)
@@ -100,7 +102,7 @@ def _advance(module: Any, stops: dict[tuple[str, int], _Stop], fault: Fault, pla
     return False
 
 
-def _of_same_loop(stops: dict[tuple[str, int], _Stop], options: list[sites.Site]) -> tuple[str, int] | None:
+def _of_same_loop(stops: dict[tuple[str, int], _Stop], options: list[Site]) -> tuple[str, int] | None:
     """Return the line under which a loop is being rewritten already, if all that options have to offer is to rewrite it."""
     loops = {(o.file, sites.loop_of(o)) for o in options}
     if len(loops) != 1 or None in next(iter(loops)):
@@ -108,28 +110,25 @@ def _of_same_loop(stops: dict[tuple[str, int], _Stop], options: list[sites.Site]
     return next((key for key, s in stops.items() if s.site and (s.site.file, sites.loop_of(s.site)) in loops), None)
 
 
-def _finding(place: tuple[str, int], stop: _Stop, cleared: bool) -> Finding:
+def _finding(place: tuple[str, int], stop: _Stop, cleared: bool) -> DataDependent:
     kind = stop.options[0].kind if stop.options else "none"
     return _data_dependent(stop.fault, Location(*place), kind, cleared)
 
 
-def data_dependence(module: Any, fault: Fault, place: Location) -> Finding:
+def data_dependence(module: Any, fault: Fault, place: Location) -> DataDependent:
     """Return a line that needs values, with the kind of statement that it is."""
     options = sites.candidates(module, str(place.file), int(place.line or 0))
     return _data_dependent(fault, place, options[0].kind if options else "none", cleared=False)
 
 
-def _data_dependent(fault: Fault, place: Location, kind: str, cleared: bool) -> Finding:
-    facts = {"kind": kind, "code": code_at(place), "error": fault.type_name, "text": summary(fault), "cleared": cleared}
-    return Finding("data-dependent", place, facts)
+def _data_dependent(fault: Fault, place: Location, kind: str, cleared: bool) -> DataDependent:
+    return DataDependent(kind, code_at(place), summary(fault), cleared, location=place)
 
 
-def stop(fault: Fault, place: Location | None, **more: Any) -> Finding:
+def stop(fault: Fault, place: Location | None, pinned: tuple[str, ...] = ()) -> CaptureStopped:
     """Return a line that stopped a capture, and all that was said of it."""
     said = "\n".join(f"{link.type_name}: {link.text}" for link in fault.chain())
-    return Finding(
-        "stopped", place, {"error": fault.type_name, "code": code_at(place), "text": summary(fault), "said": said, **more}
-    )
+    return CaptureStopped(code_at(place), summary(fault), said, pinned, location=place)
 
 
 def code_at(place: Location | None) -> str:

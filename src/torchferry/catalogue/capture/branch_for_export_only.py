@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue import capture_clues as clues
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job
+from torchferry.records import Case, Diagnosis, Job, findings
 
 
 class BranchForExportOnly(Rule):
@@ -24,10 +24,10 @@ class BranchForExportOnly(Rule):
     code, stage, severity = "CAP014", "capture", "note"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("export-flag"):
+        for finding in case.findings(findings.ExportFlag):
             yield Diagnosis(
                 self.code,
-                f"`{finding.facts['flag']}()` was answered with False, so that the file computes what the eager model computes",
+                f"`{finding.flag}()` was answered with False, so that the file computes what the eager model computes",
                 "if the branch for the export is what you want, make it a model of its own",
                 clues.place(finding),
             )

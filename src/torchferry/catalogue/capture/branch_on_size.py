@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from torchferry.catalogue import capture_clues as clues
 from torchferry.catalogue.rule import Rule
 from torchferry.guards import holds, words
-from torchferry.records import Case, Diagnosis, Edit, Finding, Job, Repair, Trial
+from torchferry.records import Case, Diagnosis, Edit, Job, Repair, Trial, findings
 
 
 class BranchOnSize(Rule):
@@ -31,11 +31,11 @@ class BranchOnSize(Rule):
     explains = frozenset({"NUM002", "NUM003"})  # the wrong or missing answers at those sizes
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("guard-narrows"):
-            guard = words(finding.facts["guard"])
+        for finding in case.findings(findings.GuardNarrows):
+            guard = words(finding.guard)
             trial = broken(case, finding)
             if trial is None:
-                if case.fault("verify") is not None and finding.facts["guard"].startswith("Eq("):
+                if case.fault("verify") is not None and finding.guard.startswith("Eq("):
                     yield self._unproven(finding, guard)
                 continue
             sizes = ", ".join(f"{name}={n}" for name, n in trial.sizes.items())
@@ -47,8 +47,8 @@ class BranchOnSize(Rule):
                 (f"guard: {guard}", *(f"{d.output}: {d.words}" for d in trial.differences[:2])),
             )
 
-    def _unproven(self, finding: Finding, guard: str) -> Diagnosis:
-        sizes = ", ".join(f"{name}={n}" for name, n in finding.facts["sizes"].items())
+    def _unproven(self, finding: findings.GuardNarrows, guard: str) -> Diagnosis:
+        sizes = ", ".join(f"{name}={n}" for name, n in finding.sizes.items())
         return Diagnosis(
             self.code,
             f"the captured program holds only while `{guard}`, which is false at {sizes}; and the file does not run at all",
@@ -58,23 +58,23 @@ class BranchOnSize(Rule):
         )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
-        for finding in case.findings("guard-narrows"):
+        for finding in case.findings(findings.GuardNarrows):
             if clues.place(finding) != found.location:
                 continue
-            for site in finding.facts.get("sites", ()):
-                title = f"the branch in line {site['line']} put into the graph, for sizes on both sides"
-                yield Repair(self.code, title, Edit("capture", "rewrite", {"sites": [dict(site)]}))
-            pieces = Edit("capture", "piecewise", {"guard": finding.facts["guard"]})
-            yield Repair(self.code, f"captured for both sides of `{words(finding.facts['guard'])}` and joined", pieces)
+            for site in finding.sites:
+                title = f"the branch in line {site.line} put into the graph, for sizes on both sides"
+                yield Repair(self.code, title, Edit("capture", "rewrite", {"sites": [site.facts()]}))
+            pieces = Edit("capture", "piecewise", {"guard": finding.guard})
+            yield Repair(self.code, f"captured for both sides of `{words(finding.guard)}` and joined", pieces)
 
 
-def broken(case: Case, finding: Finding) -> Trial | None:
+def broken(case: Case, finding: findings.GuardNarrows) -> Trial | None:
     """Return a trial that failed at sizes where the guard does not hold; None as long as there is no such thing."""
     verified = case.value("verify")
     if verified is None:
         return None
     for trial in verified.failed:
-        if holds(finding.facts["guard"], trial.sizes) is False:
+        if holds(finding.guard, trial.sizes) is False:
             return trial
     return None
 

@@ -34,11 +34,11 @@ class BranchOnTensorValue(Rule):
                 continue
             yield Diagnosis(
                 self.code,
-                f"`{finding.facts['code']}` branches on the value of a tensor",
+                f"`{finding.code}` branches on the value of a tensor",
                 "use `torch.cond` when both sides give tensors of one shape and dtype; else compute both, and choose with"
                 " `torch.where`",
                 clues.place(finding),
-                (clues.WHY, finding.facts["text"]),
+                (clues.WHY, finding.text),
             )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:

@@ -29,10 +29,10 @@ class CheckOnTensorValue(Rule):
         for finding in clues.stops(case, "check"):
             yield Diagnosis(
                 self.code,
-                f"`{finding.facts['code']}` checks or prints the value of a tensor",
+                f"`{finding.code}` checks or prints the value of a tensor",
                 "check the inputs before the call; a graph cannot raise or print",
                 clues.place(finding),
-                (clues.WHY, finding.facts["text"]),
+                (clues.WHY, finding.text),
             )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:

@@ -44,7 +44,7 @@ class CustomOperatorWithoutFake(Rule):
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         for finding in clues.stopped(case, *_PHRASES):
-            name = operator_name(finding.facts["said"])
+            name = operator_name(finding.said)
             if name is None:  # another strategy spoke of some operator: it is not what stopped this line
                 continue
             short = name.rpartition("::")[2].partition(".")[0]

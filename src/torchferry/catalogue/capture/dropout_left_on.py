@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue import capture_clues as clues
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job
+from torchferry.records import Case, Diagnosis, Job, findings
 
 
 class DropoutLeftOn(Rule):
@@ -24,7 +24,7 @@ class DropoutLeftOn(Rule):
     explains = frozenset({"NUM005", "NUM006"})
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("dropout-on"):
+        for finding in case.findings(findings.DropoutOn):
             yield Diagnosis(
                 self.code,
                 "dropout is on although the model is in eval mode",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue import prepared_clues as clues
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Location, Repair
+from torchferry.records import Case, Diagnosis, Edit, Job, Location, Repair, findings
 
 _REFUSED = ("NOT_IMPLEMENTED", "Could not find an implementation", "bfloat16", "tensor(double)", "no CPU implementation")
 
@@ -33,7 +33,7 @@ class DtypeWithoutKernels(Rule):
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         if not clues.made(case) or any(e.params.get("all") for e in case.job.edits_for("capture", "prepare:float32-kernels")):
             return
-        told = [f for f in case.findings("no-kernel") if {"bfloat16", "double"} & set(f.facts["types"])]
+        told = [f for f in case.findings(findings.NoKernel) if {"bfloat16", "double"} & set(f.types)]
         text = clues.texts(case)
         if not told and not any(phrase in text for phrase in _REFUSED):
             return

@@ -7,7 +7,7 @@ from typing import Any
 
 from torchferry.catalogue import prepared_clues as clues
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Repair
+from torchferry.records import Case, Diagnosis, Edit, Job, Repair, findings
 
 
 class EncoderZeroesPadding(Rule):
@@ -30,7 +30,7 @@ class EncoderZeroesPadding(Rule):
     explains = frozenset({"NUM001", "NUM002", "NUM008"})
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        found, verified = case.findings("encoder-fast-path"), case.value("verify")
+        found, verified = case.findings(findings.EncoderFastPath), case.value("verify")
         if not found or verified is None:
             return
         if any(t.outcome in ("differ", "padding-only") for t in verified.trials):

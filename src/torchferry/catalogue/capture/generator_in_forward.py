@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue import capture_clues as clues
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job
+from torchferry.records import Case, Diagnosis, Job, findings
 
 
 class GeneratorInForward(Rule):
@@ -25,14 +25,14 @@ class GeneratorInForward(Rule):
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         if case.fault("capture") is None:
             return
-        for finding in case.findings("stopped"):
-            if "generator" in finding.facts["code"]:
+        for finding in case.findings(findings.CaptureStopped):
+            if "generator" in finding.code:
                 yield Diagnosis(
                     self.code,
-                    f"`{finding.facts['code']}` draws from a torch.Generator, which cannot be in a graph",
+                    f"`{finding.code}` draws from a torch.Generator, which cannot be in a graph",
                     "make the random numbers an input of forward, drawn by the caller",
                     clues.place(finding),
-                    (finding.facts["text"],),
+                    (finding.text,),
                 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue import prepared_clues as clues
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Repair
+from torchferry.records import Case, Diagnosis, Edit, Job, Repair, findings
 
 
 class GradientInsideForward(Rule):
@@ -28,11 +28,11 @@ class GradientInsideForward(Rule):
     explains = clues.CONSEQUENCES
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        found = case.findings("gradient-inside")
+        found = case.findings(findings.GradientInside)
         if found and not clues.made(case) and clues.failed(case) and not case.job.edits_for("capture", "prepare:gradients"):
             yield Diagnosis(
                 self.code,
-                f"`{found[0].facts['code']}` takes a gradient inside forward",
+                f"`{found[0].code}` takes a gradient inside forward",
                 "write the derivative out, or let torchferry trace the backward pass into the graph",
                 clues.first(found),
             )

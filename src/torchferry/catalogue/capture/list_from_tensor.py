@@ -30,10 +30,10 @@ class ListFromTensor(Rule):
         for finding in clues.stops(case, "number"):
             yield Diagnosis(
                 self.code,
-                f"`{finding.facts['code']}` makes a list whose length depends on values",
+                f"`{finding.code}` makes a list whose length depends on values",
                 "leave out `.tolist()`, and read the numbers from the tensor",
                 clues.place(finding),
-                (clues.WHY, finding.facts["text"]),
+                (clues.WHY, finding.text),
             )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:

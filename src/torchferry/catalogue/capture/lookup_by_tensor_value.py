@@ -32,15 +32,15 @@ class LookupByTensorValue(Rule):
                 continue
             yield Diagnosis(
                 self.code,
-                f"`{finding.facts['code']}` looks something up by the value of a tensor",
+                f"`{finding.code}` looks something up by the value of a tensor",
                 "compute all candidates and pick one with the index"
                 + (
                     ""
-                    if finding.facts["cleared"]
+                    if finding.cleared
                     else "; text and other Python values cannot be in a graph: return the index and look it up outside"
                 ),
                 clues.place(finding),
-                (clues.WHY, finding.facts["text"]),
+                (clues.WHY, finding.text),
             )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:

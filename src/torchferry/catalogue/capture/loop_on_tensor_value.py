@@ -28,10 +28,10 @@ class LoopOnTensorValue(Rule):
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         for finding in clues.stops(case, "while"):
-            cleared = finding.facts["cleared"]
+            cleared = finding.cleared
             yield Diagnosis(
                 self.code,
-                f"`{finding.facts['code']}` loops on the value or the data-dependent size of a tensor",
+                f"`{finding.code}` loops on the value or the data-dependent size of a tensor",
                 "use `torch._higher_order_ops.while_loop`"
                 + (
                     ""
@@ -40,7 +40,7 @@ class LoopOnTensorValue(Rule):
                     " or move the loop out of the model"
                 ),
                 clues.place(finding),
-                (clues.WHY, finding.facts["text"]),
+                (clues.WHY, finding.text),
             )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:

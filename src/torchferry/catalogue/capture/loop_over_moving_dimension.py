@@ -28,7 +28,7 @@ class LoopOverMovingDimension(Rule):
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         for finding in clues.stops(case, "for"):
-            code = finding.facts["code"]
+            code = finding.code
             is_loop = "for" in code.replace("(", " ").replace("[", " ").split()
             yield Diagnosis(
                 self.code,
@@ -37,7 +37,7 @@ class LoopOverMovingDimension(Rule):
                 else f"`{code}` reads the value of a tensor in every round of the loop around it",
                 "use `torch._higher_order_ops.scan`, or one operation on the whole tensor",
                 clues.place(finding),
-                ("a capture writes a Python loop out, round by round", finding.facts["text"]),
+                ("a capture writes a Python loop out, round by round", finding.text),
             )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job, Location
+from torchferry.records import Case, Diagnosis, Job, Location, findings
 
 
 class ModelInTrainingMode(Rule):
@@ -23,11 +23,11 @@ class ModelInTrainingMode(Rule):
     also = frozenset({"NUM006"})
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        found = case.findings("training")
+        found = case.findings(findings.PartInTraining)
         if not found:
             return
-        kinds = sorted({f.facts["type"] for f in found})
-        first = found[0].facts["path"]
+        kinds = sorted({f.type for f in found})
+        first = found[0].path
         yield Diagnosis(
             self.code,
             f"the model is in training mode: {', '.join(f'`{k}`' for k in kinds)} at `{first}`"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue import prepared_clues as clues
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job
+from torchferry.records import Case, Diagnosis, Job, findings
 
 
 class NestedTensor(Rule):
@@ -23,11 +23,11 @@ class NestedTensor(Rule):
     explains = clues.CONSEQUENCES
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        found = case.findings("nested-tensor")
+        found = case.findings(findings.NestedTensor)
         if found and not clues.made(case) and clues.failed(case):
             yield Diagnosis(
                 self.code,
-                f"`{found[0].facts['code']}` works on nested tensors, which ONNX does not have",
+                f"`{found[0].code}` works on nested tensors, which ONNX does not have",
                 "take a padded batch and its mask or lengths instead",
                 clues.first(found),
             )

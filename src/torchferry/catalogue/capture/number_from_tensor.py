@@ -27,7 +27,7 @@ class NumberFromTensor(Rule):
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         for finding in clues.stops(case, "none", "index"):
             if not clues.pinned(finding):
-                yield self._diagnosis(clues.place(finding), finding.facts["code"], finding.facts["text"])
+                yield self._diagnosis(clues.place(finding), finding.code, finding.text)
 
     def _diagnosis(self, location: Location, code: str, text: str) -> Diagnosis:
         return Diagnosis(

@@ -36,10 +36,10 @@ class NumpyInForward(Rule):
         for finding in clues.stopped(case, *_PHRASES):
             yield Diagnosis(
                 self.code,
-                f"`{finding.facts['code']}` takes a tensor out of torch, into numpy or other foreign code",
+                f"`{finding.code}` takes a tensor out of torch, into numpy or other foreign code",
                 "use the torch function of the same name, or move this step out of the model",
                 clues.place(finding),
-                (finding.facts["text"],),
+                (finding.text,),
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job
+from torchferry.records import Case, Diagnosis, Job, findings
 
 
 class PatchedByTransformers(Rule):
@@ -25,8 +25,8 @@ class PatchedByTransformers(Rule):
     code, stage, severity = "CAP060", "capture", "note"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("transformers-patches"):
-            fired, missing = finding.facts["fired"], finding.facts["missing"]
+        for finding in case.findings(findings.TransformersPatches):
+            fired, missing = finding.fired, finding.missing
             if missing:
                 yield Diagnosis(self.code, f"the patches of transformers were not applied: {missing}", severity=self.severity)
             elif fired:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue import prepared_clues as clues
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Repair
+from torchferry.records import Case, Diagnosis, Edit, Job, Repair, findings
 
 _PHRASES = ("quantize_per_tensor", "quantize_per_channel", "quantized::", "from the 'QuantizedCPU'")
 
@@ -31,11 +31,11 @@ class QuantisedPart(Rule):
     explains = clues.CONSEQUENCES
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        found = case.findings("quantised-part")
+        found = case.findings(findings.QuantisedPart)
         spoken = next((p for p in _PHRASES if p in clues.texts(case)), None)
         if not clues.failed(case) or not (found or spoken) or case.job.edits_for("capture", "prepare:quantised"):
             return
-        kinds = ", ".join(sorted({f"`{f.facts['type']}`" for f in found})) or f"`{spoken}`"
+        kinds = ", ".join(sorted({f"`{f.type}`" for f in found})) or f"`{spoken}`"
         what = f"{clues.listed(found)} ({kinds})" if found else f"a call in forward ({kinds})"
         yield Diagnosis(
             self.code,
@@ -47,7 +47,7 @@ class QuantisedPart(Rule):
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
         title = "quantised parts written out with the same integers and rounding"
         yield Repair(self.code, title, Edit("capture", "prepare:quantised"))
-        if any("FakeQuant" in str(f.facts["type"]) for f in case.findings("quantised-part")):
+        if any("FakeQuant" in f.type for f in case.findings(findings.QuantisedPart)):
             edit = Edit("capture", "prepare:quantised", {"form": "arithmetic"})
             yield Repair(self.code, "fake quantisers written out in plain arithmetic", edit)
 

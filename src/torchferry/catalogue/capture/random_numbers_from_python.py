@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue import capture_clues as clues
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job
+from torchferry.records import Case, Diagnosis, Job, findings
 
 
 class RandomNumbersFromPython(Rule):
@@ -24,10 +24,10 @@ class RandomNumbersFromPython(Rule):
     explains = frozenset({"NUM005", "NUM006"})
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("host-random"):
+        for finding in case.findings(findings.HostRandom):
             yield Diagnosis(
                 self.code,
-                f"`{finding.facts['function']}()` is drawn once, during the capture, and would be frozen into the file",
+                f"`{finding.function}()` is drawn once, during the capture, and would be frozen into the file",
                 "guard it with `if self.training`, draw with torch, or take the random numbers as an input",
                 clues.place(finding),
             )

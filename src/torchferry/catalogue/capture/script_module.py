@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue import prepared_clues as clues
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Repair
+from torchferry.records import Case, Diagnosis, Edit, Job, Repair, findings
 
 
 class ScriptModule(Rule):
@@ -28,9 +28,9 @@ class ScriptModule(Rule):
     explains = clues.CONSEQUENCES | {"NUM001", "NUM002"}
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        found = case.findings("script-part")
+        found = case.findings(findings.ScriptPart)
         if found and clues.failed(case):
-            kinds = ", ".join(sorted({f"`{f.facts['type']}`" for f in found}))
+            kinds = ", ".join(sorted({f"`{f.type}`" for f in found}))
             yield Diagnosis(
                 self.code,
                 f"{clues.listed(found)} ({kinds}) is compiled TorchScript, into which a capture cannot look",

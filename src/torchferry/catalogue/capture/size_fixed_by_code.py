@@ -28,10 +28,10 @@ class SizeFixedByCode(Rule):
             if clues.pinned(finding):
                 yield Diagnosis(
                     self.code,
-                    f"`{finding.facts['code']}` fixes a size that should move",
+                    f"`{finding.code}` fixes a size that should move",
                     "keep the size in torch operations, or leave this dimension fixed",
                     clues.place(finding),
-                    (finding.facts["text"],),
+                    (finding.text,),
                 )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from torchferry.catalogue import prepared_clues as clues
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Repair
+from torchferry.records import Case, Diagnosis, Edit, Job, Repair, findings
 
 
 class SparseTensor(Rule):
@@ -29,11 +29,11 @@ class SparseTensor(Rule):
     explains = clues.CONSEQUENCES
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        tensors, lines = case.findings("sparse-tensor"), case.findings("sparse-function")
+        tensors, lines = case.findings(findings.SparseTensor), case.findings(findings.SparseFunction)
         if not (tensors or lines) or not clues.failed(case) or clues.made(case) or case.job.edits_for("capture", "prepare:dense"):
             return
-        names = ", ".join(f"`{f.facts['name']}` ({f.facts['layout'].removeprefix('torch.')})" for f in tensors)
-        what = f"`{lines[0].facts['code']}`" if lines else names
+        names = ", ".join(f"`{f.name}` ({f.layout.removeprefix('torch.')})" for f in tensors)
+        what = f"`{lines[0].code}`" if lines else names
         yield Diagnosis(
             self.code,
             f"{what} works on sparse tensors, which have no arithmetic in ONNX",

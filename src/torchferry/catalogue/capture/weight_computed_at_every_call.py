@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue import prepared_clues as clues
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Repair
+from torchferry.records import Case, Diagnosis, Edit, Job, Repair, findings
 
 
 class WeightComputedAtEveryCall(Rule):
@@ -28,7 +28,7 @@ class WeightComputedAtEveryCall(Rule):
     explains = clues.CONSEQUENCES
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        found = case.findings("parametrised")
+        found = case.findings(findings.Parametrised)
         if found and not clues.made(case) and clues.failed(case):
             yield Diagnosis(
                 self.code,

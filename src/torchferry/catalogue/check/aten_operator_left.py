@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class AtenOperatorLeft(FindingRule):
+class AtenOperatorLeft(FindingRule[findings.AtenOperator]):
     """An ATen operator of PyTorch was left in the file
 
     ## What happened
@@ -21,18 +21,16 @@ class AtenOperatorLeft(FindingRule):
     """
 
     code, severity = "CHK013", "error"
-    kinds = ("aten-operator",)
 
-    def message(self, finding: Finding) -> str:
-        name = finding.facts["operator"] or finding.facts["op"]
-        return f"{at(finding)} is the PyTorch operator `aten::{name.removeprefix('aten::')}`, not an ONNX one"
+    def message(self, finding: findings.AtenOperator) -> str:
+        return f"{at(finding)} is the PyTorch operator `aten::{finding.operator.removeprefix('aten::')}`, not an ONNX one"
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.AtenOperator) -> str:
         return "export the model again with `torchferry export`, which lowers it or says at which line it is used"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        nodes = [f.location.onnx_node for f in self.found(case) if f.facts["recipe"] and f.location]
-        if finding.facts["recipe"]:
+    def offers(self, case: Case, finding: findings.AtenOperator) -> Iterator[Offer]:
+        nodes = [f.location.onnx_node for f in self.found(case) if f.recipe and f.location]
+        if finding.recipe:
             yield "write it out in ONNX operators", Edit("check", "decompose", {"nodes": nodes}), "safe"
 
 

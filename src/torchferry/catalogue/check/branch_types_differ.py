@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class BranchTypesDiffer(FindingRule):
+class BranchTypesDiffer(FindingRule[findings.BranchTypesDiffer]):
     """The branches of an If give different types
 
     ## What happened
@@ -20,21 +20,20 @@ class BranchTypesDiffer(FindingRule):
     """
 
     code, severity = "CHK018", "error"
-    kinds = ("branch-types-differ",)
 
-    def message(self, finding: Finding) -> str:
-        return f"{at(finding)}: the branches give {' and '.join(sorted(finding.facts['types']))} for `{finding.facts['output']}`"
+    def message(self, finding: findings.BranchTypesDiffer) -> str:
+        return f"{at(finding)}: the branches give {' and '.join(sorted(finding.types))} for `{finding.output}`"
 
-    def help(self, finding: Finding) -> str:
-        return f"cast to {finding.facts['to']} in the other branch"
+    def help(self, finding: findings.BranchTypesDiffer) -> str:
+        return f"cast to {finding.to} in the other branch"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+    def offers(self, case: Case, finding: findings.BranchTypesDiffer) -> Iterator[Offer]:
         params = {
             "node": finding.location.onnx_node if finding.location else "",
-            "index": finding.facts["index"],
-            "to": finding.facts["to"],
+            "index": finding.index,
+            "to": finding.to,
         }
-        yield f"cast both branches to {finding.facts['to']}", Edit("check", "cast-branches", params), "safe"
+        yield f"cast both branches to {finding.to}", Edit("check", "cast-branches", params), "safe"
 
 
 def bad() -> Job:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class CarriedTypeChanges(FindingRule):
+class CarriedTypeChanges(FindingRule[findings.CarriedTypesDiffer]):
     """A loop carries a value that changes its type
 
     ## What happened
@@ -22,22 +22,20 @@ class CarriedTypeChanges(FindingRule):
     """
 
     code, severity = "CHK040", "error"
-    kinds = ("carried-types-differ",)
 
-    def message(self, finding: Finding) -> str:
-        facts = finding.facts
-        return f"{at(finding)} carries `{facts['value']}` from turn to turn as {' and '.join(facts['types'])}"
+    def message(self, finding: findings.CarriedTypesDiffer) -> str:
+        return f"{at(finding)} carries `{finding.value}` from turn to turn as {' and '.join(finding.types)}"
 
-    def help(self, finding: Finding) -> str:
-        return f"cast it to {finding.facts['to']} before the loop and at the end of its body"
+    def help(self, finding: findings.CarriedTypesDiffer) -> str:
+        return f"cast it to {finding.to} before the loop and at the end of its body"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+    def offers(self, case: Case, finding: findings.CarriedTypesDiffer) -> Iterator[Offer]:
         params = {
             "node": finding.location.onnx_node if finding.location else "",
-            "index": finding.facts["index"],
-            "to": finding.facts["to"],
+            "index": finding.index,
+            "to": finding.to,
         }
-        yield f"carry it as {finding.facts['to']}", Edit("check", "cast-carried", params), "safe"
+        yield f"carry it as {finding.to}", Edit("check", "cast-carried", params), "safe"
 
 
 def bad() -> Job:

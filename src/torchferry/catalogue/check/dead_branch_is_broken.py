@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class DeadBranchIsBroken(FindingRule):
+class DeadBranchIsBroken(FindingRule[findings.DeadBranch]):
     """A branch that is never taken keeps the file from opening
 
     ## What happened
@@ -21,20 +21,19 @@ class DeadBranchIsBroken(FindingRule):
     """
 
     code, severity = "CHK020", "error"
-    kinds = ("dead-branch",)
 
-    def message(self, finding: Finding) -> str:
-        taken = "then" if finding.facts["condition"] else "else"
+    def message(self, finding: findings.DeadBranch) -> str:
+        taken = "then" if finding.condition else "else"
         return (
-            f"{at(finding)}: `{finding.facts['input']}` is always {finding.facts['condition']}, "
+            f"{at(finding)}: `{finding.input}` is always {finding.condition}, "
             f"so only the {taken} branch runs, and the other one does not fit"
         )
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.DeadBranch) -> str:
         return "replace the If by the branch that runs"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        params = {"node": finding.location.onnx_node if finding.location else "", "condition": finding.facts["condition"]}
+    def offers(self, case: Case, finding: findings.DeadBranch) -> Iterator[Offer]:
+        params = {"node": finding.location.onnx_node if finding.location else "", "condition": finding.condition}
         yield "put the branch that runs in the place of the If", Edit("check", "inline-branch", params), "safe"
 
 

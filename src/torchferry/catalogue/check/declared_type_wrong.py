@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class DeclaredTypeWrong(FindingRule):
+class DeclaredTypeWrong(FindingRule[findings.DeclaredTypeWrong]):
     """A value is declared with a type that its node does not give
 
     ## What happened
@@ -21,19 +21,15 @@ class DeclaredTypeWrong(FindingRule):
     """
 
     code, severity = "CHK017", "error"
-    kinds = ("declared-type-wrong",)
 
-    def message(self, finding: Finding) -> str:
-        facts = finding.facts
-        what = "output" if facts["output"] else "value"
-        return (
-            f"the {what} `{facts['value']}` of {at(finding)} is declared {facts['declared']}, {facts['op']} gives {facts['real']}"
-        )
+    def message(self, finding: findings.DeclaredTypeWrong) -> str:
+        what = "output" if finding.output else "value"
+        return f"the {what} `{finding.value}` of {at(finding)} is declared {finding.declared}, {finding.op} gives {finding.real}"
 
-    def help(self, finding: Finding) -> str:
-        return f"declare it {finding.facts['real']}, or cast it to {finding.facts['declared']} in the graph"
+    def help(self, finding: findings.DeclaredTypeWrong) -> str:
+        return f"declare it {finding.real}, or cast it to {finding.declared} in the graph"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+    def offers(self, case: Case, finding: findings.DeclaredTypeWrong) -> Iterator[Offer]:
         yield "declare the types that the nodes give", Edit("check", "declare-types", {}), "safe"
 
 

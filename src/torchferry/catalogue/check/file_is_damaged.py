@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, example_file, example_folder
-from torchferry.records import Finding, Job
+from torchferry.records import Job, findings
 
 
-class FileIsDamaged(FindingRule):
+class FileIsDamaged(FindingRule[findings.NotAModel]):
     """The file is cut short or damaged
 
     ## What happened
@@ -18,36 +18,35 @@ class FileIsDamaged(FindingRule):
     """
 
     code, severity = "CHK003", "error"
-    kinds = ("not-a-model",)
 
-    def concerns(self, finding: Finding) -> bool:
-        return finding.facts["kind"] in ("truncated", "damaged", "empty", "no-graph", "over-two-gigabytes")
+    def concerns(self, finding: findings.NotAModel) -> bool:
+        return finding.file.kind in ("truncated", "damaged", "empty", "no-graph", "over-two-gigabytes")
 
-    def message(self, finding: Finding) -> str:
-        facts, name = finding.facts, finding.facts["name"]
-        match facts["kind"]:
+    def message(self, finding: findings.NotAModel) -> str:
+        file, name = finding.file, finding.name
+        match file.kind:
             case "empty":
                 return f"`{name}` is empty: zero bytes"
-            case "truncated" if facts.get("needs"):
+            case "truncated" if file.needs:
                 return (
-                    f"`{name}` is truncated: the graph (field 7 of the protobuf) needs {facts['needs']} "
-                    f"bytes, the file has {facts['size']} bytes"
+                    f"`{name}` is truncated: the graph (field 7 of the protobuf) needs {file.needs} "
+                    f"bytes, the file has {file.size} bytes"
                 )
             case "truncated":
                 return f"`{name}` is truncated"
             case "no-graph":
                 return f"`{name}` has no graph: it ends before the model begins"
             case "over-two-gigabytes":
-                return f"`{name}` has {facts['size']} bytes: a protobuf file cannot be longer than 2 GB"
+                return f"`{name}` has {file.size} bytes: a protobuf file cannot be longer than 2 GB"
         return f"`{name}` is damaged: it begins as an ONNX model and does not go on as one"
 
-    def help(self, finding: Finding) -> str:
-        if finding.facts["kind"] == "over-two-gigabytes":
+    def help(self, finding: findings.NotAModel) -> str:
+        if finding.file.kind == "over-two-gigabytes":
             return "save it again with the weights in a file beside it (`onnx.save_model(..., save_as_external_data=True)`)"
         return "fetch or write the file again, and compare its size and checksum with the source"
 
-    def evidence(self, finding: Finding) -> tuple[str, ...]:
-        return tuple(str(finding.facts[k]) for k in ("error", "what") if k in finding.facts)
+    def evidence(self, finding: findings.NotAModel) -> tuple[str, ...]:
+        return tuple(words for words in (finding.file.error, finding.file.what) if words is not None)
 
 
 def bad() -> Job:

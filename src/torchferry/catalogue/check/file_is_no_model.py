@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from torchferry.catalogue.finding_rule import FindingRule, example_file, example_folder, listed
-from torchferry.records import Finding, Job
+from torchferry.records import Job, findings
 
 
-class FileIsNoModel(FindingRule):
+class FileIsNoModel(FindingRule[findings.NotAModel]):
     """The file is not an ONNX model
 
     ## What happened
@@ -19,38 +21,35 @@ class FileIsNoModel(FindingRule):
     """
 
     code, severity = "CHK001", "error"
-    kinds = ("not-a-model",)
 
-    def concerns(self, finding: Finding) -> bool:
-        return finding.facts["kind"] in SAYS
+    def concerns(self, finding: findings.NotAModel) -> bool:
+        return finding.file.kind in SAYS
 
-    def message(self, finding: Finding) -> str:
-        return (
-            f"`{finding.facts['name']}` is {SAYS[finding.facts['kind']][0].format_map(_Words(finding.facts))}, not an ONNX model"
-        )
+    def message(self, finding: findings.NotAModel) -> str:
+        return f"`{finding.name}` is {_said(finding.file, 0)}, not an ONNX model"
 
-    def help(self, finding: Finding) -> str:
-        return SAYS[finding.facts["kind"]][1].format_map(_Words(finding.facts))
+    def help(self, finding: findings.NotAModel) -> str:
+        return _said(finding.file, 1)
 
-    def evidence(self, finding: Finding) -> tuple[str, ...]:
-        seen = SAYS[finding.facts["kind"]][2].format_map(_Words(finding.facts))
+    def evidence(self, finding: findings.NotAModel) -> tuple[str, ...]:
+        seen = _said(finding.file, 2)
         return (seen,) if seen else ()
 
 
-class _Words(dict[str, object]):
-    """Facts for a sentence; one that is not known reads as such."""
+def _said(file: findings.Sniffed, index: int) -> str:
+    """Return one of the sentences about a file, with what was seen of it; what was not reads as unknown."""
+    return SAYS[file.kind][index].format_map({f.name: _word(getattr(file, f.name)) for f in fields(file)})
 
-    def __getitem__(self, key: str) -> object:
-        found = super().__getitem__(key)
-        return (listed(found) or "there is none") if isinstance(found, list) else found
 
-    def __missing__(self, key: str) -> str:
-        return "unknown"
+def _word(seen: tuple[str, ...] | str | int | None) -> str | int:
+    if isinstance(seen, tuple):
+        return listed(seen) or "there is none"
+    return "unknown" if seen is None else seen
 
 
 CONVERT = "export the model it belongs to with `torchferry export`; renaming a file does not convert it"
 # kind: (what it is, what to do, what was seen)
-SAYS = {
+SAYS: dict[findings.FileKind, tuple[str, str, str]] = {
     "git-lfs-pointer": (
         "a git-lfs pointer for a {size}-byte object",
         "run `git lfs install && git lfs pull` where it came from, or download the file itself",

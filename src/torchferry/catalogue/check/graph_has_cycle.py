@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, at, example_file, listed
-from torchferry.records import Finding, Job
+from torchferry.records import Job, findings
 
 
-class GraphHasCycle(FindingRule):
+class GraphHasCycle(FindingRule[findings.GraphCycle | findings.RecursiveFunctions]):
     """Nodes wait for each other in a ring
 
     ## What happened
@@ -17,15 +17,14 @@ class GraphHasCycle(FindingRule):
     """
 
     code, severity = "CHK026", "error"
-    kinds = ("cycle", "recursive-functions")
 
-    def message(self, finding: Finding) -> str:
-        if finding.kind == "recursive-functions":
-            return f"{at(finding)} calls functions that call themselves: {listed(finding.facts['functions'])}"
-        return f"the graph is not acyclic: {listed(finding.facts['nodes'])} need each other's results"
+    def message(self, finding: findings.GraphCycle | findings.RecursiveFunctions) -> str:
+        if isinstance(finding, findings.RecursiveFunctions):
+            return f"{at(finding)} calls functions that call themselves: {listed(finding.functions)}"
+        return f"the graph is not acyclic: {listed(finding.nodes)} need each other's results"
 
-    def help(self, finding: Finding) -> str:
-        if finding.kind == "recursive-functions":
+    def help(self, finding: findings.GraphCycle | findings.RecursiveFunctions) -> str:
+        if isinstance(finding, findings.RecursiveFunctions):
             return "write the recursion as a Loop, or correct the call that closes the ring"
         return "correct the input that closes the ring"
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, at, example_file
-from torchferry.records import Finding, Job
+from torchferry.records import Job, findings
 
 
-class InitializerOfWrongSize(FindingRule):
+class InitializerOfWrongSize(FindingRule[findings.InitializerSize | findings.InitializerType]):
     """A stored tensor does not hold what its dims say
 
     ## What happened
@@ -16,26 +16,21 @@ class InitializerOfWrongSize(FindingRule):
     """
 
     code, severity = "CHK027", "error"
-    kinds = (
-        "initializer-size",
-        "initializer-type",
-    )
 
-    def message(self, finding: Finding) -> str:
-        facts = finding.facts
-        if finding.kind == "initializer-type":
-            return f"{_which(finding)} has the element type {facts['type']}, which does not exist"
-        dims = f"dims {facts['dims']} of {facts['type']} " if "dims" in facts else "dims "
-        return f"{_which(finding)} has the wrong size: its {dims}need {facts['needs']} bytes, it has {facts['has']}"
+    def message(self, finding: findings.InitializerSize | findings.InitializerType) -> str:
+        if isinstance(finding, findings.InitializerType):
+            return f"{_which(finding)} has the element type {finding.type}, which does not exist"
+        dims = f"dims {list(finding.dims)} of {finding.type} " if finding.dims is not None else "dims "
+        return f"{_which(finding)} has the wrong size: its {dims}need {finding.needs} bytes, it has {finding.has}"
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.InitializerSize | findings.InitializerType) -> str:
         return "write the tensor again; which of dims and data is right cannot be told from the file"
 
 
-def _which(finding: Finding) -> str:
+def _which(finding: findings.InitializerSize | findings.InitializerType) -> str:
     """Return what to call the tensor: those in attributes have no name of their own worth telling."""
     node = finding.location.onnx_node if finding.location is not None else None
-    return f"the initializer `{finding.facts['tensor']}`" if node is None else f"the tensor stored in {at(finding)}"
+    return f"the initializer `{finding.tensor}`" if node is None else f"the tensor stored in {at(finding)}"
 
 
 def bad() -> Job:

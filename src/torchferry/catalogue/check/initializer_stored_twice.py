@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, example_file
-from torchferry.records import Finding, Job
+from torchferry.records import Job, findings
 
 
-class InitializerStoredTwice(FindingRule):
+class InitializerStoredTwice(FindingRule[findings.DuplicateInitializer]):
     """Two stored tensors have the same name
 
     ## What happened
@@ -16,18 +16,17 @@ class InitializerStoredTwice(FindingRule):
     """
 
     code, severity = "CHK028", "error"
-    kinds = ("duplicate-initializer",)
 
-    def concerns(self, finding: Finding) -> bool:
-        return not finding.facts["same"]
+    def concerns(self, finding: findings.DuplicateInitializer) -> bool:
+        return not finding.same
 
-    def message(self, finding: Finding) -> str:
+    def message(self, finding: findings.DuplicateInitializer) -> str:
         return (
-            f"{finding.facts['count']} initializers are named `{finding.facts['tensor']}` and "
+            f"{finding.count} initializers are named `{finding.tensor}` and "
             "hold different numbers; ONNX Runtime silently takes the last"
         )
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.DuplicateInitializer) -> str:
         return "keep the one that is meant"
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class InnerNameShadowsOuter(FindingRule):
+class InnerNameShadowsOuter(FindingRule[findings.ShadowedName]):
     """A branch or loop body reuses the name of an outer value
 
     ## What happened
@@ -21,18 +21,16 @@ class InnerNameShadowsOuter(FindingRule):
     """
 
     code, severity = "CHK023", "error"
-    kinds = ("shadowed-name",)
 
-    def message(self, finding: Finding) -> str:
+    def message(self, finding: findings.ShadowedName) -> str:
         return (
-            f"{at(finding)}: its subgraph `{finding.facts['subgraph']}` defines `{finding.facts['value']}`, "
-            "which the graph around it defines too"
+            f"{at(finding)}: its subgraph `{finding.subgraph}` defines `{finding.value}`, which the graph around it defines too"
         )
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.ShadowedName) -> str:
         return "rename the inner value"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+    def offers(self, case: Case, finding: findings.ShadowedName) -> Iterator[Offer]:
         yield "rename the inner values", Edit("check", "rename-shadowed", {}), "safe"
 
 

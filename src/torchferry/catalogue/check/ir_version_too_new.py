@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class IrVersionTooNew(FindingRule):
+class IrVersionTooNew(FindingRule[findings.IrTooNew | findings.IrMissing]):
     """The file's IR version is newer than the runtime reads
 
     ## What happened
@@ -21,26 +21,21 @@ class IrVersionTooNew(FindingRule):
     """
 
     code, severity = "CHK007", "error"
-    kinds = (
-        "ir-too-new",
-        "ir-missing",
-    )
 
-    def message(self, finding: Finding) -> str:
-        facts = finding.facts
-        if finding.kind == "ir-missing":
+    def message(self, finding: findings.IrTooNew | findings.IrMissing) -> str:
+        if isinstance(finding, findings.IrMissing):
             return "the file has no ir_version stamp"
-        return f"the file has ir_version {facts['ir']}, {facts['target']} reads at most IR version {facts['most']}"
+        return f"the file has ir_version {finding.ir}, {finding.target} reads at most IR version {finding.most}"
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.IrTooNew | findings.IrMissing) -> str:
         return f"set `model.ir_version = {_to(finding)}` before saving, or use a newer onnxruntime"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+    def offers(self, case: Case, finding: findings.IrTooNew | findings.IrMissing) -> Iterator[Offer]:
         yield f"stamp IR version {_to(finding)}", Edit("check", "set-ir", {"to": _to(finding)}), "safe"
 
 
-def _to(finding: Finding) -> int:
-    return int(finding.facts.get("most") or finding.facts.get("to") or 8)
+def _to(finding: findings.IrTooNew | findings.IrMissing) -> int:
+    return finding.to if isinstance(finding, findings.IrMissing) else finding.most
 
 
 def bad() -> Job:

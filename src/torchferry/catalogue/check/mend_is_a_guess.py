@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import GUESS, FindingRule, example_file
-from torchferry.records import Edit, Finding, Job
+from torchferry.records import Edit, Job, findings
 
 
-class MendIsAGuess(FindingRule):
+class MendIsAGuess(FindingRule[findings.MendNotShown]):
     """The file was mended by a guess
 
     ## What happened
@@ -19,12 +19,11 @@ class MendIsAGuess(FindingRule):
     """
 
     code, severity = "CHK041", "error"
-    kinds = ("mend-not-shown",)
 
-    def message(self, finding: Finding) -> str:
-        return f"{GUESS}: {finding.facts['what']}; {finding.facts['why']}"
+    def message(self, finding: findings.MendNotShown) -> str:
+        return f"{GUESS}: {finding.what}; {finding.why}"
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.MendNotShown) -> str:
         return "compare the file with the model it was made from (`torchferry verify`), or export the model again"
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class ModelInOtherWrapping(FindingRule):
+class ModelInOtherWrapping(FindingRule[findings.NotAModel]):
     """The file holds a model, but not in the form that runtimes read
 
     ## What happened
@@ -21,23 +21,22 @@ class ModelInOtherWrapping(FindingRule):
     """
 
     code, severity = "CHK002", "error"
-    kinds = ("not-a-model",)
 
-    def concerns(self, finding: Finding) -> bool:
-        return finding.facts["kind"] in SAYS
+    def concerns(self, finding: findings.NotAModel) -> bool:
+        return finding.file.kind in SAYS
 
-    def message(self, finding: Finding) -> str:
-        return f"`{finding.facts['name']}` holds a model {SAYS[finding.facts['kind']]}"
+    def message(self, finding: findings.NotAModel) -> str:
+        return f"`{finding.name}` holds a model {SAYS[finding.file.kind]}"
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.NotAModel) -> str:
         return "write it as plain binary ONNX under a name that ends in .onnx (ONNX Runtime's own format: .ort)"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        kind = finding.facts["kind"]
+    def offers(self, case: Case, finding: findings.NotAModel) -> Iterator[Offer]:
+        kind = finding.file.kind
         yield "read it as what it is", Edit("check", "read-as", {"kind": "onnx" if kind == "onnx-named-ort" else kind}), "safe"
 
 
-SAYS = {
+SAYS: dict[findings.FileKind, str] = {
     "gzip": "packed with gzip (its bytes start with 1f 8b)",
     "bzip2": "packed with bzip2 (its bytes start with BZh)",
     "xz": "packed with xz",

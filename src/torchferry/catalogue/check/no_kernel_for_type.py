@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class NoKernelForType(FindingRule):
+class NoKernelForType(FindingRule[findings.NoKernel]):
     """The runtime has no implementation of an operator for this type
 
     ## What happened
@@ -24,47 +24,51 @@ class NoKernelForType(FindingRule):
     """
 
     code, severity = "CHK014", "error"
-    kinds = ("no-kernel",)
 
-    def message(self, finding: Finding) -> str:
-        facts = finding.facts
-        name = f"{facts['domain']}::{facts['op']}" if facts["domain"] else facts["op"]
-        since = f"({facts['since']})" if facts["since"] else ""
-        return f"{at(finding)}: the runtime has no CPU implementation of {name}{since} for {', '.join(facts['types'])}"
+    def message(self, finding: findings.NoKernel) -> str:
+        name = f"{finding.domain}::{finding.op}" if finding.domain else finding.op
+        since = f"({finding.since})" if finding.since else ""
+        return f"{at(finding)}: the runtime has no CPU implementation of {name}{since} for {', '.join(finding.types)}"
 
-    def help(self, finding: Finding) -> str:
-        instead = finding.facts["instead"]
-        if instead is None:
-            return "replace the operator, or use a provider that has it (CUDA, ...)"
-        return SAYS[instead["how"]].format_map(instead)
+    def help(self, finding: findings.NoKernel) -> str:
+        match finding.instead:
+            case findings.NewerOpset(to):
+                return f"opset {to} has it for this type: convert the model"
+            case findings.ModernForm():
+                return "its form is from before opset 7: write it in a newer one"
+            case findings.WrittenOut():
+                return "write it out in simpler operators, or use the model as it was before it was optimised for a GPU"
+            case findings.CastAround(was, to):
+                return f"cast from {was} to {to} before this node, and back behind it"
+            case findings.OtherAttribute(_, was, to):
+                return f"make it in {to} and cast to {was} behind it"
+        return "replace the operator, or use a provider that has it (CUDA, ...)"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        found = self.found(case)
-        if "bfloat16" in finding.facts["types"]:
+    def offers(self, case: Case, finding: findings.NoKernel) -> Iterator[Offer]:
+        if "bfloat16" in finding.types:
             yield "compute in float instead of bfloat16", Edit("check", "retype", {"from": "bfloat16", "to": "float"}), "safe"
-        instead = finding.facts["instead"]
-        if instead is None:
-            return
-        if instead["how"] == "opset":
-            yield f"convert to opset {instead['to']}", Edit("check", "convert-opset", {"to": instead["to"]}), "safe"
-        elif instead["how"] == "modernise":
-            yield "write it as opset 7 has it", Edit("check", "modernise-old-forms", {"to": 7}), "safe"
-        elif instead["how"] == "decompose":
-            nodes = [f.location.onnx_node for f in found if f.location and (f.facts["instead"] or {}).get("how") == "decompose"]
-            yield "write it out in operators that the runtime has", Edit("check", "decompose", {"nodes": nodes}), "safe"
-        else:
-            around = [f for f in found if (f.facts["instead"] or {}).get("how") in ("cast", "attribute")]
-            entries = [{"node": f.location.onnx_node, **f.facts["instead"]} for f in around if f.location]
-            yield f"compute it in {instead['to']}", Edit("check", "cast-around", {"nodes": entries}), "safe"
+        alike = [(f.location.onnx_node, f.instead) for f in self.found(case) if f.location]
+        match finding.instead:
+            case findings.NewerOpset(to):
+                yield f"convert to opset {to}", Edit("check", "convert-opset", {"to": to}), "safe"
+            case findings.ModernForm():
+                yield "write it as opset 7 has it", Edit("check", "modernise-old-forms", {"to": 7}), "safe"
+            case findings.WrittenOut():
+                nodes = [node for node, instead in alike if isinstance(instead, findings.WrittenOut)]
+                yield "write it out in operators that the runtime has", Edit("check", "decompose", {"nodes": nodes}), "safe"
+            case findings.CastAround(to=to) | findings.OtherAttribute(to=to):
+                entries = [{"node": node, **entry} for node, instead in alike if (entry := _entry(instead))]
+                yield f"compute it in {to}", Edit("check", "cast-around", {"nodes": entries}), "safe"
 
 
-SAYS = {
-    "opset": "opset {to} has it for this type: convert the model",
-    "modernise": "its form is from before opset 7: write it in a newer one",
-    "decompose": "write it out in simpler operators, or use the model as it was before it was optimised for a GPU",
-    "cast": "cast from {from} to {to} before this node, and back behind it",
-    "attribute": "make it in {to} and cast to {from} behind it",
-}
+def _entry(instead: findings.Instead | None) -> dict[str, object]:
+    """Return how a node is computed in another type, as the pass takes it; nothing where it is not."""
+    match instead:
+        case findings.CastAround(was, to, inputs, places):
+            return {"how": "cast", "from": was, "to": to, "inputs": list(inputs), "places": list(places)}
+        case findings.OtherAttribute(attribute, was, to):
+            return {"how": "attribute", "attribute": attribute, "from": was, "to": to}
+    return {}
 
 
 def bad() -> Job:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class NodeNameUsedTwice(FindingRule):
+class NodeNameUsedTwice(FindingRule[findings.DuplicateNodeName]):
     """Two nodes have the same name
 
     ## What happened
@@ -20,18 +20,17 @@ class NodeNameUsedTwice(FindingRule):
     """
 
     code, severity = "CHK021", "error"
-    kinds = ("duplicate-node-name",)
 
-    def message(self, finding: Finding) -> str:
+    def message(self, finding: findings.DuplicateNodeName) -> str:
         return (
-            f"{finding.facts['count']} nodes are named `{finding.location.onnx_node if finding.location else ''}` "
-            f"({', '.join(finding.facts['ops'])})"
+            f"{len(finding.ops)} nodes are named `{finding.location.onnx_node if finding.location else ''}` "
+            f"({', '.join(finding.ops)})"
         )
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.DuplicateNodeName) -> str:
         return "give each node a name of its own"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+    def offers(self, case: Case, finding: findings.DuplicateNodeName) -> Iterator[Offer]:
         yield "number the nodes that share a name", Edit("check", "unique-node-names", {}), "safe"
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class NodeNotInStampedOpset(FindingRule):
+class NodeNotInStampedOpset(FindingRule[findings.NodeNotInOpset]):
     """A node is not valid under the opset that the file is stamped with
 
     ## What happened
@@ -24,32 +24,30 @@ class NodeNotInStampedOpset(FindingRule):
     """
 
     code, severity = "CHK010", "error"
-    kinds = ("node-not-in-opset",)
 
-    def message(self, finding: Finding) -> str:
-        return f"{at(finding)} does not fit opset {finding.facts['stamped']}: {finding.facts['why']}"
+    def message(self, finding: findings.NodeNotInOpset) -> str:
+        return f"{at(finding)} does not fit opset {finding.stamped}: {finding.why}"
 
-    def help(self, finding: Finding) -> str:
-        if (fits := finding.facts["fits"]) is not None:
+    def help(self, finding: findings.NodeNotInOpset) -> str:
+        if (fits := finding.fits) is not None:
             return f"stamp opset {fits}, the nearest under which every node is valid"
         return "no opset fits all nodes: rewrite this node in the form of the stamped opset"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        facts = finding.facts
-        recipes = [f.location.onnx_node for f in self.found(case) if f.facts.get("recipe") and f.location]
+    def offers(self, case: Case, finding: findings.NodeNotInOpset) -> Iterator[Offer]:
+        recipes = [f.location.onnx_node for f in self.found(case) if f.recipe and f.location]
         write_out: Offer = (
             "write the node out in operators of the stamped opset",
             Edit("check", "decompose", {"nodes": recipes}),
             "safe",
         )
-        if facts["fits"] is not None:
-            lower = facts["fits"] < facts["stamped"] and len(recipes) == len(self.found(case))
-            if recipes and (lower or not facts["keeps"]):  # a lower stamp is one for all the other nodes too
+        if finding.fits is not None:
+            lower = finding.fits < finding.stamped and len(recipes) == len(self.found(case))
+            if recipes and (lower or not finding.keeps):  # a lower stamp is one for all the other nodes too
                 yield write_out
             yield (
-                f"stamp opset {facts['fits']}",
-                Edit("check", "stamp-opset", {"to": facts["fits"]}),
-                "safe" if facts["keeps"] else "unsafe",
+                f"stamp opset {finding.fits}",
+                Edit("check", "stamp-opset", {"to": finding.fits}),
+                "safe" if finding.keeps else "unsafe",
             )
         if recipes:
             yield write_out

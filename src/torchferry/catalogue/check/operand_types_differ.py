@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file, listed
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class OperandTypesDiffer(FindingRule):
+class OperandTypesDiffer(FindingRule[findings.TypeConflict]):
     """Operands that must be of one type are of different types
 
     ## What happened
@@ -23,28 +23,27 @@ class OperandTypesDiffer(FindingRule):
     """
 
     code, severity = "CHK015", "error"
-    kinds = ("type-conflict",)
 
-    def message(self, finding: Finding) -> str:
-        types = ", ".join(f"`{v}` is {w}" for v, w in finding.facts["types"].items())
+    def message(self, finding: findings.TypeConflict) -> str:
+        types = ", ".join(f"`{v}` is {w}" for v, w in finding.types.items())
         return f"{at(finding)}: its operands must be of one type, but {types}"
 
-    def help(self, finding: Finding) -> str:
-        if not finding.facts["castable"]:
+    def help(self, finding: findings.TypeConflict) -> str:
+        if not finding.castable:
             return (
                 "quantise again: a zero point has the type of the numbers it belongs to, and which of the two was meant is lost"
             )
-        return f"cast {listed(finding.facts['cast'])} to {finding.facts['to']}"
+        return f"cast {listed(finding.cast)} to {finding.to}"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        if not finding.facts["castable"]:
+    def offers(self, case: Case, finding: findings.TypeConflict) -> Iterator[Offer]:
+        if not finding.castable:
             return
         params = {
             "node": finding.location.onnx_node if finding.location else "",
-            "values": finding.facts["cast"],
-            "to": finding.facts["to"],
+            "values": list(finding.cast),
+            "to": finding.to,
         }
-        yield f"cast {listed(finding.facts['cast'])} to {finding.facts['to']}", Edit("check", "cast-operands", params), "safe"
+        yield f"cast {listed(finding.cast)} to {finding.to}", Edit("check", "cast-operands", params), "safe"
 
 
 def bad() -> Job:

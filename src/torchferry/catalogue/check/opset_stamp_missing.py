@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class OpsetStampMissing(FindingRule):
+class OpsetStampMissing(FindingRule[findings.OpsetMissing]):
     """The file does not say which opset it is written for
 
     ## What happened
@@ -20,16 +20,15 @@ class OpsetStampMissing(FindingRule):
     """
 
     code, severity = "CHK009", "error"
-    kinds = ("opset-missing",)
 
-    def message(self, finding: Finding) -> str:
+    def message(self, finding: findings.OpsetMissing) -> str:
         return "the file has no opset_import for the standard operators (ai.onnx)"
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.OpsetMissing) -> str:
         return "add `onnx.helper.make_opsetid('', N)` with the opset the nodes were written for"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        if (to := finding.facts["to"]) is not None:
+    def offers(self, case: Case, finding: findings.OpsetMissing) -> Iterator[Offer]:
+        if (to := finding.to) is not None:
             yield f"stamp opset {to}, under which every node is valid", Edit("check", "stamp-opset", {"to": to}), "safe"
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file, listed
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class OpsetTooNew(FindingRule):
+class OpsetTooNew(FindingRule[findings.OpsetTooNew]):
     """The file's opset is newer than the runtime knows
 
     ## What happened
@@ -22,22 +22,19 @@ class OpsetTooNew(FindingRule):
     """
 
     code, severity = "CHK008", "error"
-    kinds = ("opset-too-new",)
 
-    def message(self, finding: Finding) -> str:
-        facts = finding.facts
-        domain = facts.get("domain") or "ai.onnx"
-        changed = f"; of its operators {listed(facts['changed'])} changed since" if facts["changed"] else ""
+    def message(self, finding: findings.OpsetTooNew) -> str:
+        domain = finding.domain or "ai.onnx"
+        changed = f"; of its operators {listed(finding.changed)} changed since" if finding.changed else ""
         return (
-            f"the file has opset_import {domain} = {facts['opset']}, {facts['target']} knows "
-            f"opset {facts['most']} at most{changed}"
+            f"the file has opset_import {domain} = {finding.opset}, {finding.target} knows opset {finding.most} at most{changed}"
         )
 
-    def help(self, finding: Finding) -> str:
-        return f"export with opset_version={finding.facts['most']} or lower, or use a newer onnxruntime"
+    def help(self, finding: findings.OpsetTooNew) -> str:
+        return f"export with opset_version={finding.most} or lower, or use a newer onnxruntime"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        most, domain = finding.facts["most"], finding.facts.get("domain", "")
+    def offers(self, case: Case, finding: findings.OpsetTooNew) -> Iterator[Offer]:
+        most, domain = finding.most, finding.domain
         if domain:
             yield f"stamp {domain} {most}", Edit("check", "stamp-opset", {"to": most, "domain": domain}), "safe"
         else:

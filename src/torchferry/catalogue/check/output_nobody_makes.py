@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, as_guess, example_file, listed
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class OutputNobodyMakes(FindingRule):
+class OutputNobodyMakes(FindingRule[findings.DanglingOutput]):
     """The file promises an output that no node gives
 
     ## What happened
@@ -21,20 +21,17 @@ class OutputNobodyMakes(FindingRule):
     """
 
     code, severity = "CHK025", "error"
-    kinds = ("dangling-output",)
 
-    def message(self, finding: Finding) -> str:
-        spare = finding.facts["spare"]
-        return f"the output `{finding.facts['value']}` is made by no node" + (
-            f"; read by nobody: {listed(spare)}" if spare else ""
-        )
+    def message(self, finding: findings.DanglingOutput) -> str:
+        spare = finding.spare
+        return f"the output `{finding.value}` is made by no node" + (f"; read by nobody: {listed(spare)}" if spare else "")
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.DanglingOutput) -> str:
         return "name the output as the node that makes it does"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        if (take := finding.facts["take"]) is not None:
-            edit = Edit("check", "rename-output", {"value": take, "output": finding.facts["value"]})
+    def offers(self, case: Case, finding: findings.DanglingOutput) -> Iterator[Offer]:
+        if (take := finding.take) is not None:
+            edit = Edit("check", "rename-output", {"value": take, "output": finding.value})
             yield as_guess(f"give `{take}` that name", edit, "a node behind it may have been lost")
 
 

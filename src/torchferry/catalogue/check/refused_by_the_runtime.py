@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, at, example_file
-from torchferry.records import Finding, Job
+from torchferry.records import Job, findings
 
 
-class RefusedByTheRuntime(FindingRule):
+class RefusedByTheRuntime(FindingRule[findings.RuntimeRefused]):
     """The runtime refuses to open the file
 
     ## What happened
@@ -17,14 +17,13 @@ class RefusedByTheRuntime(FindingRule):
     """
 
     code, severity = "CHK029", "error"
-    kinds = ("refused",)
 
-    def message(self, finding: Finding) -> str:
-        tensor = finding.facts.get("tensor")
+    def message(self, finding: findings.RuntimeRefused) -> str:
+        tensor = finding.tensor
         where = f"initializer `{tensor}`" if tensor and not (finding.location and finding.location.onnx_node) else at(finding)
-        return f"the runtime refuses the file, at {where}: {finding.facts['text']}"
+        return f"the runtime refuses the file, at {where}: {finding.text}"
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.RuntimeRefused) -> str:
         return "look at what is named here; `torchferry check --format json` has the whole message"
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, example_file
-from torchferry.records import Edit, Finding, Job
+from torchferry.records import Edit, Job, findings
 
 
-class RepairChangesOutputs(FindingRule):
+class RepairChangesOutputs(FindingRule[findings.OutputsChanged]):
     """A repair of the file changes what it computes
 
     ## What happened
@@ -18,15 +18,11 @@ class RepairChangesOutputs(FindingRule):
     """
 
     code, severity = "CHK031", "error"
-    kinds = ("outputs-changed",)
 
-    def message(self, finding: Finding) -> str:
-        return (
-            f"with the repairs made so far, feed {finding.facts['feed']} gives something else "
-            f"than the file itself: {finding.facts['words']}"
-        )
+    def message(self, finding: findings.OutputsChanged) -> str:
+        return f"with the repairs made so far, feed {finding.feed} gives something else than the file itself: {finding.words}"
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.OutputsChanged) -> str:
         return "leave the last repair out"
 
 

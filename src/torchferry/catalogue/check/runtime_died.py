@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, at, example_file
-from torchferry.records import Finding, Job
+from torchferry.records import Job, findings
 
 
-class RuntimeDied(FindingRule):
+class RuntimeDied(FindingRule[findings.RuntimeDied]):
     """The runtime crashed or hung on the file
 
     ## What happened
@@ -17,12 +17,11 @@ class RuntimeDied(FindingRule):
     """
 
     code, severity = "CHK030", "error"
-    kinds = ("runtime-died",)
 
-    def message(self, finding: Finding) -> str:
-        return f"{finding.facts['text']}, at {at(finding)}"
+    def message(self, finding: findings.RuntimeDied) -> str:
+        return f"{finding.failure.text}, at {at(finding)}"
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.RuntimeDied) -> str:
         return "do not open this file in a process that matters; if it only needs longer, raise the time limit"
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, as_guess, at, example_file, listed, shapes
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class ShapesDoNotFit(FindingRule):
+class ShapesDoNotFit(FindingRule[findings.ShapeConflict]):
     """Shapes that are fixed in the file cannot go together
 
     ## What happened
@@ -22,22 +22,20 @@ class ShapesDoNotFit(FindingRule):
     """
 
     code, severity = "CHK019", "error"
-    kinds = ("shape-conflict",)
 
-    def message(self, finding: Finding) -> str:
-        facts = finding.facts
-        return f"{at(finding)}: {shapes(facts['shapes'])} do not fit: {facts['text']}"
+    def message(self, finding: findings.ShapeConflict) -> str:
+        return f"{at(finding)}: {shapes(finding.shapes)} do not fit: {finding.text}"
 
-    def help(self, finding: Finding) -> str:
-        weights = finding.facts["weights"]
+    def help(self, finding: findings.ShapeConflict) -> str:
+        weights = finding.weights
         return (
             f"check the weights {listed(weights)}: they may be of another checkpoint"
             if weights
             else "check how the graph was edited"
         )
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        if (flag := finding.facts["flip"]) is not None and finding.location is not None:
+    def offers(self, case: Case, finding: findings.ShapeConflict) -> Iterator[Offer]:
+        if (flag := finding.flip) is not None and finding.location is not None:
             edit = Edit("check", "transpose-operand", {"node": finding.location.onnx_node, "attribute": flag})
             yield as_guess(f"flip {flag}", edit, "that the shapes fit does not show that the matrix was stored so")
 

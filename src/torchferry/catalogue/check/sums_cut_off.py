@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file, listed
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class SumsCutOff(FindingRule):
+class SumsCutOff(FindingRule[findings.ProductCutOff]):
     """Sums of 8-bit products are cut off on this processor
 
     ## What happened
@@ -27,7 +27,6 @@ class SumsCutOff(FindingRule):
     """
 
     code, severity, since = "CHK050", "error", "0.2"
-    kinds = ("product-cut-off",)
     explains = frozenset({"NUM001", "NUM002"})
 
     def premise(self) -> AbstractContextManager[Any]:
@@ -35,25 +34,23 @@ class SumsCutOff(FindingRule):
 
         return without_vnni()
 
-    def message(self, finding: Finding) -> str:
-        facts = finding.facts
-        nodes = list(facts["nodes"])
+    def message(self, finding: findings.ProductCutOff) -> str:
+        nodes = finding.nodes
         count = f"{len(nodes)} products" if len(nodes) > 1 else "a product"
-        return f"{count} cut off on this processor, {facts['product']}: {listed(nodes, 3)}"
+        return f"{count} cut off on this processor, {finding.product}: {listed(nodes, 3)}"
 
-    def help(self, finding: Finding) -> str:
-        if finding.facts["mended"]:
+    def help(self, finding: findings.ProductCutOff) -> str:
+        if finding.mended:
             return "let 128 be added to the weights and their zero point; or set `session.x64quantprecision` to `1`"
         return "quantise the weights to 7 bits (`reduce_range=True`), or run the file where there is VNNI"
 
-    def evidence(self, finding: Finding) -> tuple[str, ...]:
-        facts = finding.facts
+    def evidence(self, finding: findings.ProductCutOff) -> tuple[str, ...]:
         return (
-            f"asked for such a product of the largest numbers, onnxruntime gives {facts['got']:g} instead of {facts['want']:g}",
+            f"asked for such a product of the largest numbers, onnxruntime gives {finding.got:g} instead of {finding.want:g}",
         )
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        nodes = [n for f in self.found(case) if f.facts["mended"] for n in f.facts["nodes"]]
+    def offers(self, case: Case, finding: findings.ProductCutOff) -> Iterator[Offer]:
+        nodes = [n for f in self.found(case) if f.mended for n in f.nodes]
         if nodes:
             yield "keep weights 128 higher, with their zero point", Edit("check", "flip-weights", {"nodes": nodes}), "safe"
 

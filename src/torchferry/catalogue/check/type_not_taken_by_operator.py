@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Finding, Job, Safety
+from torchferry.records import Case, Edit, Job, Safety, findings
 
 
-class TypeNotTakenByOperator(FindingRule):
+class TypeNotTakenByOperator(FindingRule[findings.TypeNotAllowed]):
     """A value is of a type that the operator does not take
 
     ## What happened
@@ -22,33 +22,30 @@ class TypeNotTakenByOperator(FindingRule):
     """
 
     code, severity = "CHK016", "error"
-    kinds = ("type-not-allowed",)
 
-    def message(self, finding: Finding) -> str:
-        facts = finding.facts
+    def message(self, finding: findings.TypeNotAllowed) -> str:
         return (
-            f"{at(finding)}: its input `{facts['value']}` ({facts['parameter']}) is {facts['type']}, "
-            f"the operator takes {', '.join(facts['allowed'][:6])}"
+            f"{at(finding)}: its input `{finding.value}` ({finding.parameter}) is {finding.type}, "
+            f"the operator takes {', '.join(finding.allowed[:6])}"
         )
 
-    def help(self, finding: Finding) -> str:
-        if (newer := finding.facts["newer"]) is not None:
+    def help(self, finding: findings.TypeNotAllowed) -> str:
+        if (newer := finding.newer) is not None:
             return f"opset {newer} takes this type here: convert the model"
-        return f"cast `{finding.facts['value']}` to {finding.facts['to'] or 'a type that it takes'} first"
+        return f"cast `{finding.value}` to {finding.to or 'a type that it takes'} first"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        facts = finding.facts
-        if facts["newer"] is not None:
-            yield f"convert to opset {facts['newer']}", Edit("check", "convert-opset", {"to": facts["newer"]}), "safe"
-        if facts["to"] is None or finding.location is None:
+    def offers(self, case: Case, finding: findings.TypeNotAllowed) -> Iterator[Offer]:
+        if finding.newer is not None:
+            yield f"convert to opset {finding.newer}", Edit("check", "convert-opset", {"to": finding.newer}), "safe"
+        if finding.to is None or finding.location is None:
             return
-        node, safety = finding.location.onnx_node, _safety(facts["lossless"])
-        if facts["back"]:
-            entry = {"node": node, "from": facts["type"], "to": facts["to"], "inputs": [facts["value"]]}
-            yield f"compute it in {facts['to']}", Edit("check", "cast-around", {"nodes": [entry]}), safety
+        node, safety = finding.location.onnx_node, _safety(finding.lossless)
+        if finding.back:
+            entry = {"node": node, "from": finding.type, "to": finding.to, "inputs": [finding.value]}
+            yield f"compute it in {finding.to}", Edit("check", "cast-around", {"nodes": [entry]}), safety
         else:
-            params = {"node": node, "values": [facts["value"]], "to": facts["to"]}
-            yield f"cast `{facts['value']}` to {facts['to']}", Edit("check", "cast-operands", params), safety
+            params = {"node": node, "values": [finding.value], "to": finding.to}
+            yield f"cast `{finding.value}` to {finding.to}", Edit("check", "cast-operands", params), safety
 
 
 def _safety(lossless: bool) -> Safety:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, at, example_file
-from torchferry.records import Finding, Job
+from torchferry.records import Job, findings
 
 
-class UnknownOperator(FindingRule):
+class UnknownOperator(FindingRule[findings.UnknownOperator]):
     """An operator is known neither to ONNX, nor to the runtime, nor to the file
 
     ## What happened
@@ -18,20 +18,17 @@ class UnknownOperator(FindingRule):
     """
 
     code, severity = "CHK012", "error"
-    kinds = ("unknown-operator",)
 
-    def message(self, finding: Finding) -> str:
-        facts = finding.facts
-        name = f"{facts['domain']}::{facts['op']}" if facts["domain"] else facts["op"]
+    def message(self, finding: findings.UnknownOperator) -> str:
+        name = f"{finding.domain}::{finding.op}" if finding.domain else finding.op
         return (
             f"{at(finding)} calls `{name}`, which is no operator of ONNX or of the runtime, and "
             "the file has no FunctionProto for it"
         )
 
-    def help(self, finding: Finding) -> str:
-        facts = finding.facts
-        lost = "" if facts["functions"] else " (model.functions is empty: a tool may have dropped it)"
-        return f"load the library that registers `{facts['op']}`, or get the original file with the function's body{lost}"
+    def help(self, finding: findings.UnknownOperator) -> str:
+        lost = "" if finding.functions else " (model.functions is empty: a tool may have dropped it)"
+        return f"load the library that registers `{finding.op}`, or get the original file with the function's body{lost}"
 
 
 def bad() -> Job:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class UnusedImportRefused(FindingRule):
+class UnusedImportRefused(FindingRule[findings.UnusedImport]):
     """The file imports operators that it does not use and the runtime does not know
 
     ## What happened
@@ -21,18 +21,14 @@ class UnusedImportRefused(FindingRule):
     """
 
     code, severity = "CHK011", "error"
-    kinds = ("unused-import",)
 
-    def message(self, finding: Finding) -> str:
-        return (
-            f"opset_import names `{finding.facts['domain']}` {finding.facts['version']}, which "
-            "no node uses and the runtime does not take"
-        )
+    def message(self, finding: findings.UnusedImport) -> str:
+        return f"opset_import names `{finding.domain}` {finding.version}, which no node uses and the runtime does not take"
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.UnusedImport) -> str:
         return "remove the entry"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+    def offers(self, case: Case, finding: findings.UnusedImport) -> Iterator[Offer]:
         yield "drop the imports that no node uses", Edit("check", "drop-imports", {}), "safe"
 
 

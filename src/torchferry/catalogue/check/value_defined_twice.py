@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file, listed
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class ValueDefinedTwice(FindingRule):
+class ValueDefinedTwice(FindingRule[findings.ValueDefinedTwice]):
     """Two nodes give a value of the same name
 
     ## What happened
@@ -20,18 +20,17 @@ class ValueDefinedTwice(FindingRule):
     """
 
     code, severity = "CHK022", "error"
-    kinds = ("value-defined-twice",)
 
-    def message(self, finding: Finding) -> str:
-        nodes = finding.facts["nodes"]
+    def message(self, finding: findings.ValueDefinedTwice) -> str:
+        nodes = finding.nodes
         other = f"by {listed(nodes)}" if len(nodes) > 1 else f"by {listed(nodes)} and as an input or initializer"
-        return f"the value `{finding.facts['value']}` is defined twice: {other}"
+        return f"the value `{finding.value}` is defined twice: {other}"
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.ValueDefinedTwice) -> str:
         return "rename one of them and its readers; which one each reader means cannot be told from the file"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        if finding.facts["same"]:
+    def offers(self, case: Case, finding: findings.ValueDefinedTwice) -> Iterator[Offer]:
+        if finding.same:
             yield "drop the repetition", Edit("check", "drop-repeated-nodes", {}), "safe"
 
 

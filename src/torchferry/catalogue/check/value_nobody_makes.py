@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, at, example_file
-from torchferry.records import Finding, Job
+from torchferry.records import Job, findings
 
 
-class ValueNobodyMakes(FindingRule):
+class ValueNobodyMakes(FindingRule[findings.DanglingInput]):
     """A node reads a value that nothing makes
 
     ## What happened
@@ -17,15 +17,11 @@ class ValueNobodyMakes(FindingRule):
     """
 
     code, severity = "CHK024", "error"
-    kinds = ("dangling-input",)
 
-    def message(self, finding: Finding) -> str:
-        return (
-            f"{at(finding)} reads `{finding.facts['value']}`, which is no input, initializer "
-            f"or output of a node{finding.facts['hint']}"
-        )
+    def message(self, finding: findings.DanglingInput) -> str:
+        return f"{at(finding)} reads `{finding.value}`, which is no input, initializer or output of a node{finding.hint}"
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.DanglingInput) -> str:
         return "add the missing weight or input, or correct the name"
 
 

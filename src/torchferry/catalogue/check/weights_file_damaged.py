@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, example_file_with_data, listed
-from torchferry.records import Finding, Job
+from torchferry.records import Job, findings
 
-WHAT_IT_IS = {"external-data-pointer": "a git-lfs pointer", "external-data-page": "a web page"}
+Damaged = findings.WeightsArePointer | findings.WeightsArePage | findings.WeightsTruncated
 
 
-class WeightsFileDamaged(FindingRule):
+class WeightsFileDamaged(FindingRule[Damaged]):
     """The file that holds the weights is cut short, a git-lfs pointer, or a web page
 
     ## What happened
@@ -19,33 +19,29 @@ class WeightsFileDamaged(FindingRule):
     """
 
     code, severity = "CHK006", "error"
-    kinds = (
-        "external-data-pointer",
-        "external-data-page",
-        "external-data-truncated",
-    )
 
-    def message(self, finding: Finding) -> str:
-        facts = finding.facts
-        if (what := WHAT_IT_IS.get(finding.kind)) is not None:
+    def message(self, finding: Damaged) -> str:
+        weights = finding.weights
+        if isinstance(finding, findings.WeightsTruncated):
             return (
-                f"`{facts['data']}`, which should hold the weights {listed(facts['tensors'])}, "
-                f"is {what}: its text would be read as weights"
+                f"`{weights.data}` is truncated: it has {finding.size} bytes, the weights {listed(finding.short)} "
+                f"need {weights.needs}"
             )
+        what = "a git-lfs pointer" if isinstance(finding, findings.WeightsArePointer) else "a web page"
         return (
-            f"`{facts['data']}` is truncated: it has {facts['size']} bytes, the weights {listed(facts['short'])} "
-            f"need {facts['needs']}"
+            f"`{weights.data}`, which should hold the weights {listed(weights.tensors)}, "
+            f"is {what}: its text would be read as weights"
         )
 
-    def help(self, finding: Finding) -> str:
-        if finding.kind == "external-data-pointer":
+    def help(self, finding: Damaged) -> str:
+        if isinstance(finding, findings.WeightsArePointer):
             return "run `git lfs pull` where it came from, or download the file itself"
-        if finding.kind == "external-data-page":
+        if isinstance(finding, findings.WeightsArePage):
             return "open it in an editor to read what the server said, and download the file itself"
         return "copy or download it again; compare its size with the source"
 
-    def evidence(self, finding: Finding) -> tuple[str, ...]:
-        return ("it starts with version https://git-lfs...",) if finding.kind == "external-data-pointer" else ()
+    def evidence(self, finding: Damaged) -> tuple[str, ...]:
+        return ("it starts with version https://git-lfs...",) if isinstance(finding, findings.WeightsArePointer) else ()
 
 
 def bad() -> Job:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, as_guess, example_file_with_data, listed
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class WeightsFileElsewhere(FindingRule):
+class WeightsFileElsewhere(FindingRule[findings.WeightsElsewhere]):
     """The model looks for its weights in the wrong place
 
     ## What happened
@@ -23,28 +23,26 @@ class WeightsFileElsewhere(FindingRule):
     """
 
     code, severity = "CHK005", "error"
-    kinds = ("external-data-path",)
 
-    def message(self, finding: Finding) -> str:
-        facts = finding.facts
-        why = WHY[facts["trouble"]]
-        return f"the weights {listed(facts['tensors'])} are looked for in `{facts['data']}`, {why}"
+    def message(self, finding: findings.WeightsElsewhere) -> str:
+        why = WHY[finding.trouble]
+        return f"the weights {listed(finding.weights.tensors)} are looked for in `{finding.weights.data}`, {why}"
 
-    def help(self, finding: Finding) -> str:
-        if finding.facts["found"] and not finding.facts["guess"]:
-            return f"`{finding.facts['found']}` beside the model is the file: write that name into the model"
+    def help(self, finding: findings.WeightsElsewhere) -> str:
+        if finding.found and not finding.guess:
+            return f"`{finding.found}` beside the model is the file: write that name into the model"
         return (
-            f"put the weights file ({finding.facts['needs']} bytes or more) beside the model "
+            f"put the weights file ({finding.weights.needs} bytes or more) beside the model "
             "and write its plain name into the model"
         )
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        title = f"read the weights from `{finding.facts['found']}`"
-        if finding.facts["guess"]:
-            edit = Edit("check", "relocate-data", {"moves": {finding.facts["data"]: finding.facts["found"]}})
-            yield as_guess(title, edit, finding.facts["guess"])
+    def offers(self, case: Case, finding: findings.WeightsElsewhere) -> Iterator[Offer]:
+        title = f"read the weights from `{finding.found}`"
+        if finding.guess:
+            edit = Edit("check", "relocate-data", {"moves": {finding.weights.data: finding.found}})
+            yield as_guess(title, edit, finding.guess)
             return
-        moves = {f.facts["data"]: f.facts["found"] for f in self.found(case) if f.facts["found"] and not f.facts["guess"]}
+        moves = {f.weights.data: f.found for f in self.found(case) if f.found and not f.guess}
         if moves:
             yield title, Edit("check", "relocate-data", {"moves": moves}), "safe"
 

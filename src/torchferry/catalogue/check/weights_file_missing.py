@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, example_file_with_data, listed
-from torchferry.records import Finding, Job
+from torchferry.records import Job, findings
 
 
-class WeightsFileMissing(FindingRule):
+class WeightsFileMissing(FindingRule[findings.WeightsMissing]):
     """The file that holds the weights is not beside the model
 
     ## What happened
@@ -16,17 +16,15 @@ class WeightsFileMissing(FindingRule):
     """
 
     code, severity = "CHK004", "error"
-    kinds = ("external-data-missing",)
 
-    def message(self, finding: Finding) -> str:
-        facts = finding.facts
+    def message(self, finding: findings.WeightsMissing) -> str:
         return (
-            f"the weights {listed(facts['tensors'])} are kept in `{facts['data']}`, which does "
-            f"not exist (at least {facts['needs']} bytes)"
+            f"the weights {listed(finding.weights.tensors)} are kept in `{finding.weights.data}`, which does "
+            f"not exist (at least {finding.weights.needs} bytes)"
         )
 
-    def help(self, finding: Finding) -> str:
-        return f"copy `{finding.facts['data']}` next to the model; it is written together with it"
+    def help(self, finding: findings.WeightsMissing) -> str:
+        return f"copy `{finding.weights.data}` next to the model; it is written together with it"
 
 
 def bad() -> Job:

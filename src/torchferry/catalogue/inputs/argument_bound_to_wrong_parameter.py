@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Location, Repair
+from torchferry.records import Case, Diagnosis, Edit, Job, Location, Repair, findings
 
 
 class ArgumentBoundToWrongParameter(Rule):
@@ -27,19 +27,18 @@ class ArgumentBoundToWrongParameter(Rule):
     code, stage = "INP002", "inputs"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("misbound-argument"):
-            facts = finding.facts
-            said = "`input_names` calls it" if facts["by_names"] else "it can only be"
+        for finding in case.findings(findings.MisboundArgument):
+            said = "`input_names` calls it" if finding.by_names else "it can only be"
             yield Diagnosis(
                 self.code,
-                f"argument {facts['position']} went to the parameter `{facts['bound_to']}`, but {said} `{facts['meant']}`",
-                f"pass it by name: kwargs={{'{facts['meant']}': ...}}",
+                f"argument {finding.position} went to the parameter `{finding.bound_to}`, but {said} `{finding.meant}`",
+                f"pass it by name: kwargs={{'{finding.meant}': ...}}",
                 finding.location or Location(),
             )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
-        for finding in case.findings("misbound-argument"):
-            names = list(finding.facts["names"])
+        for finding in case.findings(findings.MisboundArgument):
+            names = list(finding.names)
             yield Repair(
                 self.code,
                 f"the arguments are passed by name: {', '.join(names)}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job, Location
+from torchferry.records import Case, Diagnosis, Job, Location, findings
 
 
 class ArgumentFixedInFile(Rule):
@@ -23,13 +23,12 @@ class ArgumentFixedInFile(Rule):
     code, stage, severity = "INP011", "inputs", "note"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("argument-fixed"):
-            facts = finding.facts
+        for finding in case.findings(findings.ArgumentFixed):
             hint = (
-                "pass `examples=` with other values to make it an input" if facts["number"] else "export one file for each value"
+                "pass `examples=` with other values to make it an input" if finding.number else "export one file for each value"
             )
             yield Diagnosis(
-                self.code, f"`{facts['argument']}={facts['value']}` is fixed in the file", hint, finding.location or Location()
+                self.code, f"`{finding.argument}={finding.value}` is fixed in the file", hint, finding.location or Location()
             )
 
 

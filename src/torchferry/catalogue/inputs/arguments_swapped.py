@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job, Location
+from torchferry.records import Case, Diagnosis, Job, Location, findings
 
 
 class ArgumentsSwapped(Rule):
@@ -23,13 +23,12 @@ class ArgumentsSwapped(Rule):
     code, stage = "INP003", "inputs"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("swapped-arguments"):
-            facts = finding.facts
+        for finding in case.findings(findings.SwappedArguments):
             yield Diagnosis(
                 self.code,
-                f"argument {facts['position']} went to the parameter `{facts['parameter']}`, but it does not look like a mask; "
-                f"argument {facts['other_position']}, bound to `{facts['looks_like']}`, does: they seem to be swapped",
-                f"pass them by name: kwargs={{'{facts['parameter']}': ..., '{facts['looks_like']}': ...}}",
+                f"argument {finding.position} went to the parameter `{finding.parameter}`, but it does not look like a mask; "
+                f"argument {finding.other_position}, bound to `{finding.looks_like}`, does: they seem to be swapped",
+                f"pass them by name: kwargs={{'{finding.parameter}': ..., '{finding.looks_like}': ...}}",
                 finding.location or Location(),
             )
 

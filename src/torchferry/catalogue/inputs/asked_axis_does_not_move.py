@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job, Location
+from torchferry.records import Case, Diagnosis, Job, Location, findings
 
 
 class AskedAxisDoesNotMove(Rule):
@@ -22,15 +22,14 @@ class AskedAxisDoesNotMove(Rule):
     code, stage = "INP008", "inputs"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("asked-axis-does-not-move"):
-            facts = finding.facts
-            place = f"`{facts['input']}[{facts['axis']}]`"
-            who = "the examples vary" if facts["from_examples"] else "you asked to move"
-            why = f": {facts['why']}" if facts["why"] else ""
+        for finding in case.findings(findings.AskedAxisDoesNotMove):
+            place = f"`{finding.input}[{finding.axis}]`"
+            who = "the examples vary" if finding.from_examples else "you asked to move"
+            why = f": {finding.why}" if finding.why else ""
             yield Diagnosis(
                 self.code,
-                f"{who} {place}, but the model runs only with {facts['size']} there{why}",
-                f"leave axis {facts['axis']} of `{facts['input']}` out, or change the model",
+                f"{who} {place}, but the model runs only with {finding.size} there{why}",
+                f"leave axis {finding.axis} of `{finding.input}` out, or change the model",
                 finding.location or Location(),
             )
 

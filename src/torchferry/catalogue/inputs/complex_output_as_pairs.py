@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job, Location
+from torchferry.records import Case, Diagnosis, Job, Location, findings
 
 
 class ComplexOutputAsPairs(Rule):
@@ -22,8 +22,8 @@ class ComplexOutputAsPairs(Rule):
     code, stage, severity = "INP013", "inputs", "note"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("complex-output"):
-            name = finding.facts["output"]
+        for finding in case.findings(findings.ComplexOutput):
+            name = finding.output
             words = f"`{name}` is complex; the file gives it with a last axis of 2, real and imaginary part"
             yield Diagnosis(
                 self.code, words, f"`{name}[..., 0] + 1j * {name}[..., 1]` puts it together again", finding.location or Location()

@@ -27,7 +27,7 @@ class ExampleCallFails(Rule):
         fault = clues.failed_call(case)
         if fault is None or clues.about_dtype(fault) or clues.about_device(fault):
             return
-        given = ", ".join(f"{i['name']}: {i['dtype']} {i['shape']}" for i in clues.example_inputs(case))
+        given = ", ".join(f"{i.name}: {i.dtype} {list(i.shape)}" for i in clues.failed_example(case).inputs)
         yield Diagnosis(
             self.code,
             f"the model raises on its own example: {fault.type_name}: {clues.first_line(fault)}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job, Location
+from torchferry.records import Case, Diagnosis, Job, Location, findings
 
 
 class ExampleDoesNotFit(Rule):
@@ -24,12 +24,11 @@ class ExampleDoesNotFit(Rule):
     code, stage = "INP006", "inputs"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("example-does-not-fit"):
-            facts = finding.facts
-            named = f"`{facts['argument']}`" if facts["argument"] else "an argument"
+        for finding in case.findings(findings.ExampleDoesNotFit):
+            named = f"`{finding.argument}`" if finding.argument else "an argument"
             yield Diagnosis(
                 self.code,
-                f"example {facts['example']} does not fit the file, at {named}: {facts['words']}",
+                f"example {finding.example} does not fit the file, at {named}: {finding.words}",
                 "bring the arguments into one form before they are sent (cast, pad, one file for each choice)",
                 finding.location or Location(),
             )

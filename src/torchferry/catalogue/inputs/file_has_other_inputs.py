@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job
+from torchferry.records import Case, Diagnosis, Job, findings
 
 
 class FileHasOtherInputs(Rule):
@@ -23,13 +23,12 @@ class FileHasOtherInputs(Rule):
     code, stage = "INP014", "inputs"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("file-has-other-inputs"):
-            facts = finding.facts
+        for finding in case.findings(findings.FileHasOtherInputs):
             yield Diagnosis(
                 self.code,
-                str(facts["words"]),
+                finding.words,
                 "give the example with which the file was made",
-                evidence=(f"the file takes {', '.join(facts['file'])}", f"the model takes {', '.join(facts['model'])}"),
+                evidence=(f"the file takes {', '.join(finding.file)}", f"the model takes {', '.join(finding.model)}"),
             )
 
 

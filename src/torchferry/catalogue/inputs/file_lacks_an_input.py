@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job, Location
+from torchferry.records import Case, Diagnosis, Job, Location, findings
 
 
 class FileLacksAnInput(Rule):
@@ -24,8 +24,8 @@ class FileLacksAnInput(Rule):
     code, stage, severity = "INP015", "inputs", "note"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("file-lacks-input"):
-            name = finding.facts["input"]
+        for finding in case.findings(findings.FileLacksInput):
+            name = finding.input
             yield Diagnosis(
                 self.code, f"the file has no input for the argument `{name}`", "", finding.location or Location(input_name=name)
             )

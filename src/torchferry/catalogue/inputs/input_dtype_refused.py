@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from torchferry.catalogue import inputs_clues as clues
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Fault, Job, Location
+from torchferry.records import Case, Diagnosis, Fault, Job, Location, findings
 
 
 class InputDtypeRefused(Rule):
@@ -28,9 +27,9 @@ class InputDtypeRefused(Rule):
         if fault is None or not clues.about_dtype(fault):
             return
         suspects, wanted = _suspects(fault, case)
-        named = ", ".join(f"`{i['name']}` is {i['dtype']}" for i in suspects) or "the example has another dtype"
+        named = ", ".join(f"`{i.name}` is {i.dtype}" for i in suspects) or "the example has another dtype"
         place = clues.user_line(fault)
-        first = suspects[0]["name"] if suspects else None
+        first = suspects[0].name if suspects else None
         yield Diagnosis(
             self.code,
             f"{named}, but the model wants {wanted}",
@@ -42,12 +41,12 @@ class InputDtypeRefused(Rule):
         )
 
 
-def _suspects(fault: Fault, case: Case) -> tuple[list[Mapping[str, Any]], str]:
-    inputs = clues.example_inputs(case)
+def _suspects(fault: Fault, case: Case) -> tuple[list[findings.GivenTensor], str]:
+    example = clues.failed_example(case)
     if "indices" in fault.text or "scalar types: Long" in fault.text:
-        return [i for i in inputs if i["dtype"].startswith(("float", "bfloat", "bool"))], "int64"
-    wanted = str(clues.model_facts(case).get("dtype") or "float32")
-    return [i for i in inputs if i["dtype"] != wanted], wanted
+        return [i for i in example.inputs if i.dtype.startswith(("float", "bfloat", "bool"))], "int64"
+    wanted = example.dtype or "float32"
+    return [i for i in example.inputs if i.dtype != wanted], wanted
 
 
 def bad() -> Job:

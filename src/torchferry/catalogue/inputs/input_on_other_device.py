@@ -25,15 +25,16 @@ class InputOnOtherDevice(Rule):
         fault = clues.failed_call(case)
         if fault is None or not clues.about_device(fault):
             return
-        home = str(clues.model_facts(case).get("device") or "cpu")
-        away = [i for i in clues.example_inputs(case) if i["device"] != home]
-        named = ", ".join(f"`{i['name']}` is on {i['device']}" for i in away) or "part of the example is elsewhere"
+        example = clues.failed_example(case)
+        home = example.device or "cpu"
+        away = [i for i in example.inputs if i.device != home]
+        named = ", ".join(f"`{i.name}` is on {i.device}" for i in away) or "part of the example is elsewhere"
         place = clues.user_line(fault)
         yield Diagnosis(
             self.code,
             f"{named}, but the model is on {home}",
             "put both on the CPU for the export: `model.cpu()` and `.cpu()` on each example tensor",
-            Location(place.file, place.line, input_name=away[0]["name"] if away else None),
+            Location(place.file, place.line, input_name=away[0].name if away else None),
             (f"{fault.type_name}: {clues.first_line(fault)}",),
         )
 

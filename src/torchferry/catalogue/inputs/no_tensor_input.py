@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job, Location
+from torchferry.records import Case, Diagnosis, Job, Location, findings
 
 
 class NoTensorInput(Rule):
@@ -24,15 +24,13 @@ class NoTensorInput(Rule):
     explains = frozenset({"INP006"})  # that another example holds other texts
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("no-tensor-input"):
-            facts = finding.facts
+        for finding in case.findings(findings.NoTensorInput):
             yield Diagnosis(
                 self.code,
-                f"`{facts['argument']}` holds no tensor ({facts['type']} {facts['value']}), and nothing else does: "
-                "the file would have no inputs",
+                f"`{finding.argument}` holds no tensor ({finding.given}), and nothing else does: the file would have no inputs",
                 "let `forward` take token ids (tensors) and keep the step that makes them outside of the model",
                 finding.location or Location(),
-                (f"used here: {facts['code']}",) if facts["code"] else (),
+                (f"used here: {finding.code}",) if finding.code else (),
             )
 
 

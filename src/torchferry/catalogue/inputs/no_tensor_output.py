@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job, Location
+from torchferry.records import Case, Diagnosis, Job, Location, findings
 
 
 class NoTensorOutput(Rule):
@@ -23,10 +23,9 @@ class NoTensorOutput(Rule):
     code, stage = "INP021", "inputs"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("no-tensor-output"):
-            facts = finding.facts
-            nothing = facts["type"] == "NoneType"
-            what = "nothing" if nothing else f"{facts['type']} {facts['value']} and no tensor"
+        for finding in case.findings(findings.NoTensorOutput):
+            nothing = finding.given.type == "NoneType"
+            what = "nothing" if nothing else f"{finding.given} and no tensor"
             number = "return a tensor: the scores, or the number of a class instead of its name"
             yield Diagnosis(
                 self.code,

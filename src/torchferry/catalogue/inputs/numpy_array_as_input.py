@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job, Location
+from torchferry.records import Case, Diagnosis, Job, Location, findings
 
 
 class NumpyArrayAsInput(Rule):
@@ -21,8 +21,8 @@ class NumpyArrayAsInput(Rule):
     code, stage, severity = "INP010", "inputs", "note"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("numpy-array-taken"):
-            name = finding.facts["input"]
+        for finding in case.findings(findings.NumpyArrayTaken):
+            name = finding.input
             yield Diagnosis(self.code, f"`{name}` is a numpy array and was taken as a tensor", "", finding.location or Location())
 
 

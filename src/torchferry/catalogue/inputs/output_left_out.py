@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job, Location
+from torchferry.records import Case, Diagnosis, Job, Location, findings
 
 
 class OutputLeftOut(Rule):
@@ -22,11 +22,10 @@ class OutputLeftOut(Rule):
     code, stage, severity = "INP012", "inputs", "warning"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("output-left-out"):
-            facts = finding.facts
+        for finding in case.findings(findings.OutputLeftOut):
             yield Diagnosis(
                 self.code,
-                f"the output `{facts['output']}` ({facts['type']} {facts['value']}) is no tensor and is not in the file",
+                f"the output `{finding.output}` ({finding.given}) is no tensor and is not in the file",
                 "return a number for it and look the meaning up outside of the model",
                 finding.location or Location(),
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job
+from torchferry.records import Case, Diagnosis, Job, findings
 
 
 class RangeBeyondModel(Rule):
@@ -22,17 +22,16 @@ class RangeBeyondModel(Rule):
     code, stage = "INP009", "inputs"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("range-beyond-model"):
-            facts = finding.facts
-            why = f": {facts['why']}" if facts["why"] else ""
+        for finding in case.findings(findings.RangeBeyondModel):
+            why = f": {finding.why}" if finding.why else ""
             yield Diagnosis(
                 self.code,
-                f"`{facts['dim']}` was asked to be {_span(facts['asked'])}, but the model takes {_span(facts['model'])}{why}",
-                f"ask for ranges={{'{facts['dim']}': ({facts['model'][0]}, {facts['model'][1]})}} or less",
+                f"`{finding.dim}` was asked to be {_span(finding.asked)}, but the model takes {_span(finding.model)}{why}",
+                f"ask for ranges={{'{finding.dim}': ({finding.model[0]}, {finding.model[1]})}} or less",
             )
 
 
-def _span(ends: list[int | None]) -> str:
+def _span(ends: tuple[int, int | None]) -> str:
     return f"{ends[0]}..{'' if ends[1] is None else ends[1]}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Finding, Job, Location
+from torchferry.records import Case, Diagnosis, Edit, Job, Location, findings
 
 
 class SizeGivenUp(Rule):
@@ -24,21 +24,19 @@ class SizeGivenUp(Rule):
     code, stage, severity = "INP020", "inputs", "warning"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("size-given-up"):
-            facts = finding.facts
+        for finding in case.findings(findings.SizeGivenUp):
             yield Diagnosis(
                 self.code,
-                f"{_declared(finding)}, though the model takes {facts['was']}",
-                f'change the line that is named, or ask for the sizes that must hold: ranges={{"{facts["dim"]}": (low, high)}}',
+                f"{_declared(finding)}, though the model takes {finding.was}",
+                f'change the line that is named, or ask for the sizes that must hold: ranges={{"{finding.dim}": (low, high)}}',
                 finding.location or Location(),
-                (f"{facts['code']}: {facts['why']}" if facts["code"] else str(facts["why"]),),
+                (f"{finding.code}: {finding.why}" if finding.code else finding.why,),
             )
 
 
-def _declared(finding: Finding) -> str:
-    facts = finding.facts
-    axes = " = ".join(facts["axes"]) or facts["dim"]
-    return f"`{facts['dim']}` ({axes}) is " + (f"fixed at {facts['now']}" if facts["fixed"] else f"declared as {facts['now']}")
+def _declared(finding: findings.SizeGivenUp) -> str:
+    axes = " = ".join(finding.axes) or finding.dim
+    return f"`{finding.dim}` ({axes}) is " + (f"fixed at {finding.now}" if finding.fixed else f"declared as {finding.now}")
 
 
 def bad() -> Job:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue.numerics.wording import diagnosis, output
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job
+from torchferry.records import Case, Diagnosis, Job, findings
 
 
 class BranchOnValuesFixedWhileExporting(Rule):
@@ -23,14 +23,14 @@ class BranchOnValuesFixedWhileExporting(Rule):
     code, stage, severity, since = "NUM010", "verify", "error", "0.1"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("output-differs"):
-            facts = finding.facts
-            if facts.get("cause") == "branch-frozen" and facts.get("what") != "count":
+        for finding in case.findings(findings.OutputDiffers):
+            seen = finding.seen
+            if seen.blame.cause == "branch-frozen" and seen.what != "count":
                 yield diagnosis(
                     self.code,
                     finding,
-                    f"`{facts['code']}` was decided with the example; with values of the kind `{facts['values']}`"
-                    f" {output(facts)} is wrong: {facts['words']}",
+                    f"`{seen.blame.code}` was decided with the example; with values of the kind `{seen.values}`"
+                    f" {output(seen)} is wrong: {seen.words}",
                     "choose with `torch.where` or `torch.cond`, or leave the shortcut out",
                 )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue.numerics.wording import diagnosis, output
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job
+from torchferry.records import Case, Diagnosis, Job, findings
 
 
 class DiffersAtValuesBeyondTheModelsRange(Rule):
@@ -23,12 +23,12 @@ class DiffersAtValuesBeyondTheModelsRange(Rule):
     code, stage, severity, since = "NUM011", "verify", "note", "0.1"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("differs-beyond-range"):
-            facts = finding.facts
+        for finding in case.findings(findings.DiffersBeyondRange):
+            seen = finding.seen
             yield diagnosis(
                 self.code,
                 finding,
-                f"{output(facts)} differs for `{facts['values']}` values, which no model need take: {facts['words']}",
+                f"{output(seen)} differs for `{seen.values}` values, which no model need take: {seen.words}",
                 "nothing to do unless such inputs occur",
             )
 

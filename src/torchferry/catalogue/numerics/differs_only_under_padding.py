@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue.numerics.wording import diagnosis, output
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job
+from torchferry.records import Case, Diagnosis, Job, findings
 
 
 class DiffersOnlyUnderPadding(Rule):
@@ -25,11 +25,11 @@ class DiffersOnlyUnderPadding(Rule):
     code, stage, severity, since = "NUM008", "verify", "note", "0.1"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("padding-only"):
+        for finding in case.findings(findings.PaddingOnly):
             yield diagnosis(
                 self.code,
                 finding,
-                f"{output(finding.facts)} differs at padded positions only; all positions that the mask marks as real agree",
+                f"{output(finding.seen)} differs at padded positions only; all positions that the mask marks as real agree",
                 "nothing to do unless padded positions are used",
             )
 

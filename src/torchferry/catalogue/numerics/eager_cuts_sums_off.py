@@ -8,7 +8,7 @@ from typing import Any
 
 from torchferry.catalogue.numerics.wording import diagnosis, output
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job
+from torchferry.records import Case, Diagnosis, Job, findings
 
 
 class EagerCutsSumsOff(Rule):
@@ -37,11 +37,12 @@ class EagerCutsSumsOff(Rule):
         return SixteenBits()
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("eager-cut-off"):
+        for finding in case.findings(findings.EagerCutOff):
+            seen = finding.seen
             yield diagnosis(
                 self.code,
                 finding,
-                f"PyTorch, not the file, is wrong at {output(finding.facts)}: {finding.facts['note']}",
+                f"PyTorch, not the file, is wrong at {output(seen)}: {seen.note}",
                 "nothing to do for the file; `reduce_range=True` in the qconfig keeps PyTorch's own sums small enough",
             )
 

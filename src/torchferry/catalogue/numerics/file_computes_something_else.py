@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue.numerics.wording import diagnosis, output
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Repair
+from torchferry.records import Case, Diagnosis, Edit, Job, Repair, findings
 
 
 class FileComputesSomethingElse(Rule):
@@ -28,24 +28,24 @@ class FileComputesSomethingElse(Rule):
     code, stage, severity, since = "NUM001", "verify", "error", "0.1"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("output-differs"):
-            facts = finding.facts
-            if facts.get("cause") in ("branch-frozen", "constant-dropped") or facts.get("what") == "count":
+        for finding in case.findings(findings.OutputDiffers):
+            seen = finding.seen
+            if seen.blame.cause in ("branch-frozen", "constant-dropped") or seen.what == "count":
                 continue
-            ordinary = facts["values"] in ("example", "random", "given")
-            told = "here" if ordinary else f"with values of the kind `{facts['values']}`"
-            told = "with redrawn weights, alike on both sides," if str(facts["trial"]).startswith("redrawn") else told
-            place = f" from `{facts['code']}` on" if facts.get("code") else ""
+            ordinary = seen.values in ("example", "random", "given")
+            told = "here" if ordinary else f"with values of the kind `{seen.values}`"
+            told = "with redrawn weights, alike on both sides," if seen.trial.startswith("redrawn") else told
+            place = f" from `{seen.blame.code}` on" if seen.blame.code else ""
             yield diagnosis(
                 self.code,
                 finding,
-                f"{output(facts)} is not the model's {told}{place}: {facts['words']}",
+                f"{output(seen)} is not the model's {told}{place}: {seen.words}",
                 "export with `torchferry.export`, or write this operation in another way that means the same",
             )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
         off = Edit("translate", "optimiser-off")
-        translated = any(f.facts.get("stage") == "translation" for f in case.findings("output-differs"))
+        translated = any(f.seen.blame.stage == "translation" for f in case.findings(findings.OutputDiffers))
         if case.job.onnx is None and translated and off not in case.job.edits:
             yield Repair(self.code, "leave the exporter's optimiser off", off)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job, Location
+from torchferry.records import Case, Diagnosis, Job, Location, findings
 
 # the ways in which onnxruntime names a node: a missing kernel, failed inference, types, a schema
 NODE = re.compile(r"node with name '([^']+)'|Node \(([^)]+)\) Op|[io][nf] node \(([^)]+)\)|In Node, \(\"([^\"]+)\"")
@@ -30,8 +30,8 @@ class FileDoesNotLoad(Rule):
     explains = frozenset({"RUN900"})
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("file-not-loaded"):
-            told = str(finding.facts["error"])
+        for finding in case.findings(findings.FileNotLoaded):
+            told = finding.error
             matched = NODE.search(told)
             node = next((g for g in matched.groups() if g), None) if matched else None
             made = case.value("translate")

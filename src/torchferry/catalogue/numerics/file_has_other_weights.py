@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job
+from torchferry.records import Case, Diagnosis, Job, findings
 
 
 class FileHasOtherWeights(Rule):
@@ -29,19 +29,18 @@ class FileHasOtherWeights(Rule):
     explains = frozenset({"NUM001", "NUM002", "NUM007", "NUM008", "NUM009", "NUM010", "NUM012", "NUM031"})
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("weights-differ"):
-            facts = finding.facts
-            stored = f"`{facts['weight']}`"
-            named = facts["near"] + (f" (in the file {stored})" if stored != facts["near"] else "")
-            blind = "" if facts["proof"] or facts["changed"] else ", and no trial would notice"
-            seen = [f"trial: {facts['proof']}"] if facts["proof"] else []
-            if facts["cured"]:
-                seen.append(f"with the model's own numbers in their places the file agrees in {facts['cured']} trials that fail")
+        for finding in case.findings(findings.WeightsDiffer):
+            stored = f"`{finding.weight}`"
+            named = finding.near + (f" (in the file {stored})" if stored != finding.near else "")
+            blind = "" if finding.proof or finding.changed else ", and no trial would notice"
+            seen = [f"trial: {finding.proof}"] if finding.proof else []
+            if finding.cured:
+                seen.append(f"with the model's own numbers in their places the file agrees in {finding.cured} trials that fail")
             yield Diagnosis(
                 self.code,
-                f"{named} differs from the model's in {facts['words']}{blind}",
+                f"{named} differs from the model's in {finding.words}{blind}",
                 "export again from this model, or compare the file with the model that it was made from",
-                evidence=(*seen, *(f"also different, {other}" for other in facts["others"])),
+                evidence=(*seen, *(f"also different, {other}" for other in finding.others)),
             )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue.numerics.wording import diagnosis
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job
+from torchferry.records import Case, Diagnosis, Job, findings
 
 
 class FileOfAnotherModel(Rule):
@@ -24,12 +24,12 @@ class FileOfAnotherModel(Rule):
     code, stage, severity, since = "NUM013", "verify", "error", "0.1"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("output-differs"):
-            if finding.facts.get("what") == "count":
+        for finding in case.findings(findings.OutputDiffers):
+            if finding.seen.what == "count":
                 yield diagnosis(
                     self.code,
                     finding,
-                    f"the file gives {finding.facts['words']}",
+                    f"the file gives {finding.seen.words}",
                     "give the file that was made from this model, or export again",
                 )
 

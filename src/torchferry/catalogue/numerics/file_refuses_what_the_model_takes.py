@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue.numerics.wording import cause, diagnosis, sizes
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job
+from torchferry.records import Case, Diagnosis, Job, findings
 
 
 class FileRefusesWhatTheModelTakes(Rule):
@@ -25,14 +25,14 @@ class FileRefusesWhatTheModelTakes(Rule):
     code, stage, severity, since = "NUM003", "verify", "error", "0.1"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("file-refuses"):
-            facts = finding.facts
-            at = f" at {sizes(facts)}" if facts.get("resized") else f" for values of the kind `{facts['values']}`"
-            why = f"; {cause(facts)}" if facts.get("cause") in ("guard", "branch-frozen", "loop-unrolled", "size-baked") else ""
+        for finding in case.findings(findings.FileRefuses):
+            seen = finding.seen
+            at = f" at {sizes(seen)}" if seen.resized else f" for values of the kind `{seen.values}`"
+            why = f"; {cause(seen)}" if seen.blame.cause in ("guard", "branch-frozen", "loop-unrolled", "size-baked") else ""
             yield diagnosis(
                 self.code,
                 finding,
-                f"onnxruntime refuses what the model takes{at}: {facts['words']}{why}",
+                f"onnxruntime refuses what the model takes{at}: {seen.words}{why}",
                 "keep the size symbolic in `forward`, or export with this size fixed",
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job, Location
+from torchferry.records import Case, Diagnosis, Job, Location, findings
 
 
 class InputNeverVaried(Rule):
@@ -23,8 +23,8 @@ class InputNeverVaried(Rule):
     code, stage, severity, since = "NUM032", "verify", "error", "0.2"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("input-not-varied"):
-            name, refused = finding.facts["input"], finding.facts["refused"]
+        for finding in case.findings(findings.InputNotVaried):
+            name, refused = finding.input, finding.refused
             yield Diagnosis(
                 self.code,
                 f"input `{name}` had one value in every trial that agrees: the model refused {refused} others",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue.numerics.wording import diagnosis
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job
+from torchferry.records import Case, Diagnosis, Job, findings
 
 
 class NamesTheWrongWayRound(Rule):
@@ -26,16 +26,15 @@ class NamesTheWrongWayRound(Rule):
     code, stage, severity, since = "NUM020", "verify", "error", "0.1"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("misnamed"):
-            facts = finding.facts
-            pairs = ", ".join(f"`{there}` holds what the model calls `{here}`" for there, here in facts["names"].items())
-            if facts["side"] == "inputs":
-                pairs = ", ".join(f"`{there}` is taken for the model's `{here}`" for there, here in facts["names"].items())
+        for finding in case.findings(findings.NamesSwapped):
+            pairs = ", ".join(f"`{there}` holds what the model calls `{here}`" for there, here in finding.names.items())
+            if finding.side == "inputs":
+                pairs = ", ".join(f"`{there}` is taken for the model's `{here}`" for there, here in finding.names.items())
             yield diagnosis(
                 self.code,
                 finding,
-                f"the file's {facts['side']} are named the wrong way round: {pairs}",
-                f"give `{facts['side'][:-1]}_names` in the model's own order, or leave them out",
+                f"the file's {finding.side} are named the wrong way round: {pairs}",
+                f"give `{finding.side[:-1]}_names` in the model's own order, or leave them out",
             )
 
 

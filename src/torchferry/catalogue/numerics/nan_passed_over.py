@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue.numerics.wording import diagnosis, output
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Repair
+from torchferry.records import Case, Diagnosis, Edit, Job, Repair, findings
 
 
 class NanPassedOver(Rule):
@@ -26,11 +26,12 @@ class NanPassedOver(Rule):
     code, stage, severity, since = "NUM014", "verify", "warning", "0.1"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("nan-swallowed"):
+        for finding in case.findings(findings.NanSwallowed):
+            seen = finding.seen
             yield diagnosis(
                 self.code,
                 finding,
-                f"{output(finding.facts)} is a number where the model gives NaN: {finding.facts['words']}",
+                f"{output(seen)} is a number where the model gives NaN: {seen.words}",
                 "let the file pass NaN on, or replace NaN before the maximum",
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job
+from torchferry.records import Case, Diagnosis, Job, findings
 
 WORDS = {
     "eager-refused": "refused by the model itself",
@@ -31,22 +31,21 @@ class NothingSpeaksForTheFile(Rule):
     code, stage, severity, since = "NUM021", "verify", "error", "0.1"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("nothing-shown"):
-            counts = finding.facts["outcomes"]
+        for finding in case.findings(findings.NothingShown):
+            counts = finding.outcomes
             told = ", ".join(f"{n} {WORDS.get(outcome, outcome)}" for outcome, n in counts.items())
             yield Diagnosis(
                 self.code,
                 f"no trial speaks for the file: of {sum(counts.values())}, {told}",
                 "give `examples` that the model takes and answers with numbers",
-                evidence=tuple(finding.facts["notes"]),
+                evidence=finding.notes,
             )
-        for finding in case.findings("mostly-excused"):
-            excused, ordinary = finding.facts["excused"], finding.facts["ordinary"]
+        for mostly in case.findings(findings.MostlyExcused):
             yield Diagnosis(
                 self.code,
-                f"in {excused} of {ordinary} ordinary trials most numbers differ, and are excused",
+                f"in {mostly.excused} of {mostly.ordinary} ordinary trials most numbers differ, and are excused",
                 "give `examples` in which fewer positions are padded",
-                evidence=tuple(finding.facts["notes"]),
+                evidence=mostly.notes,
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Facts, Job
+from torchferry.records import Case, Diagnosis, Job, findings
 
 
 class OutputNeverCompared(Rule):
@@ -24,17 +24,20 @@ class OutputNeverCompared(Rule):
     code, stage, severity, since = "NUM031", "verify", "error", "0.2"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("output-not-compared"):
-            yield Diagnosis(self.code, _words(finding.facts), "give `examples` for which this output has something to compare")
+        for finding in case.findings(findings.OutputNotCompared):
+            yield Diagnosis(self.code, _words(finding), "give `examples` for which this output has something to compare")
 
 
-def _words(facts: Facts) -> str:
-    name = f"output `{facts['output']}`"
-    if facts["how"] == "empty":
-        return f"{name} was empty in every trial: nothing was compared"
-    if facts["how"] == "still":
-        return f"{name} was the same in all {facts['trials']} trials that agree: any file that gives this would have passed"
-    return f"{name} is lost in what is allowed: the file is off by {facts['far']:.0%} of what the output itself varies by"
+def _words(finding: findings.OutputNotCompared) -> str:
+    name = f"output `{finding.output}`"
+    match finding:
+        case findings.OutputEmpty():
+            return f"{name} was empty in every trial: nothing was compared"
+        case findings.OutputStill(trials=trials):
+            return f"{name} was the same in all {trials} trials that agree: any file that gives this would have passed"
+        case findings.OutputLost(far=far):
+            return f"{name} is lost in what is allowed: the file is off by {far:.0%} of what the output itself varies by"
+    raise NotImplementedError(type(finding))
 
 
 def bad() -> Job:

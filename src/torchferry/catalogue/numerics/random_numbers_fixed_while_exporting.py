@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job, Location
+from torchferry.records import Case, Diagnosis, Job, Location, findings
 
 
 class RandomNumbersFixedWhileExporting(Rule):
@@ -24,14 +24,13 @@ class RandomNumbersFixedWhileExporting(Rule):
     code, stage, severity, since = "NUM005", "verify", "error", "0.1"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("random-output-frozen"):
-            facts = finding.facts
-            outputs = ", ".join(f"`{o}`" for o in facts["outputs"])
-            code = f" in `{facts['code']}`" if facts.get("code") else ""
+        for finding in case.findings(findings.RandomOutputFrozen):
+            outputs = ", ".join(f"`{o}`" for o in finding.outputs)
+            code = f" in `{finding.code}`" if finding.code else ""
             yield Diagnosis(
                 self.code,
                 f"{outputs} depends on random numbers drawn{code}, and the file always gives the same",
-                "call `model.eval()` first" if facts["training"] else "take the random numbers as an input of the model",
+                "call `model.eval()` first" if finding.training else "take the random numbers as an input of the model",
                 finding.location or Location(),
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Location, Repair
+from torchferry.records import Case, Diagnosis, Edit, Job, Location, Repair, findings
 
 
 class RandomOutput(Rule):
@@ -27,9 +27,8 @@ class RandomOutput(Rule):
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         accepted = bool(case.job.edits_for("verify", "accept-random"))
-        for finding in case.findings("random-output"):
-            facts = finding.facts
-            outputs = ", ".join(f"`{o}`" for o in facts["outputs"])
+        for finding in case.findings(findings.RandomOutput):
+            outputs = ", ".join(f"`{o}`" for o in finding.outputs)
             yield Diagnosis(
                 self.code,
                 f"{outputs} is random in the model and in the file: only shape and dtype could be compared",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue.numerics.wording import diagnosis, output
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job
+from torchferry.records import Case, Diagnosis, Job, findings
 
 
 class ResultHangsOnTieOrder(Rule):
@@ -24,11 +24,12 @@ class ResultHangsOnTieOrder(Rule):
     code, stage, severity, since = "NUM009", "verify", "error", "0.1"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("tie-order"):
+        for finding in case.findings(findings.TieOrder):
+            seen = finding.seen
             yield diagnosis(
                 self.code,
                 finding,
-                f"{output(finding.facts)} comes in another order where keys are equal: {finding.facts['words']}",
+                f"{output(seen)} comes in another order where keys are equal: {seen.words}",
                 "sort with `stable=True`, or make the keys distinct",
             )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue.numerics.wording import cause, diagnosis, output, sizes
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job
+from torchferry.records import Case, Diagnosis, Job, findings
 
 
 class SizeFixedWhileExporting(Rule):
@@ -26,12 +26,12 @@ class SizeFixedWhileExporting(Rule):
     code, stage, severity, since = "NUM002", "verify", "error", "0.1"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("size-baked"):
-            facts = finding.facts
+        for finding in case.findings(findings.SizeBaked):
+            seen = finding.seen
             yield diagnosis(
                 self.code,
                 finding,
-                f"{output(facts)} is wrong at {sizes(facts)}: {facts['words']}; {cause(facts)}",
+                f"{output(seen)} is wrong at {sizes(seen)}: {seen.words}; {cause(seen)}",
                 "keep the size symbolic in `forward`, or export with this size fixed",
             )
 

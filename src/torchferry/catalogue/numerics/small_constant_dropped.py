@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue.numerics.wording import diagnosis, output
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Repair
+from torchferry.records import Case, Diagnosis, Edit, Job, Repair, findings
 
 
 class SmallConstantDropped(Rule):
@@ -24,13 +24,13 @@ class SmallConstantDropped(Rule):
     code, stage, severity, since = "NUM012", "verify", "error", "0.1"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("output-differs"):
-            facts = finding.facts
-            if facts.get("cause") == "constant-dropped":
+        for finding in case.findings(findings.OutputDiffers):
+            seen = finding.seen
+            if seen.blame.cause == "constant-dropped":
                 yield diagnosis(
                     self.code,
                     finding,
-                    f"the constant in `{facts['code']}` is missing from the file: {output(facts)} is wrong, {facts['words']}",
+                    f"the constant in `{seen.blame.code}` is missing from the file: {output(seen)} is wrong, {seen.words}",
                     "export with `torchferry.export`, with `optimize=False`, or use a larger epsilon",
                 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job, Location
+from torchferry.records import Case, Diagnosis, Job, Location, findings
 
 
 class StateKeptBetweenCalls(Rule):
@@ -24,11 +24,10 @@ class StateKeptBetweenCalls(Rule):
     code, stage, severity, since = "NUM004", "verify", "error", "0.1"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("state-changes"):
-            facts = finding.facts
-            held = f"`{facts['state']}`" if facts["state"] else "something"
-            outputs = ", ".join(f"`{o}`" for o in facts["outputs"])
-            code = f": `{facts['code']}`" if facts.get("code") else ""
+        for finding in case.findings(findings.StateChanges):
+            held = f"`{finding.state}`" if finding.state else "something"
+            outputs = ", ".join(f"`{o}`" for o in finding.outputs)
+            code = f": `{finding.code}`" if finding.code else ""
             yield Diagnosis(
                 self.code,
                 f"the second of two equal calls gives another {outputs}: forward changes {held}{code}",

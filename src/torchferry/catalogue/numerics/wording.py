@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from torchferry.records import Diagnosis, Facts, Finding, Location
+from torchferry.records import Diagnosis, Location
+from torchferry.records.findings import AboutTrial, SeenTrial
 
 CAUSES = {
     "guard": "the capture relies on `{guard}`",
@@ -18,39 +19,36 @@ CAUSES = {
 }
 
 
-def diagnosis(code: str, finding: Finding, message: str, help: str) -> Diagnosis:
+def diagnosis(code: str, finding: AboutTrial, message: str, help: str) -> Diagnosis:
     """Return a diagnosis at the finding's place, with the trial as evidence."""
-    return Diagnosis(code, message, help, finding.location or Location(), evidence(finding.facts))
+    return Diagnosis(code, message, help, finding.location or Location(), evidence(finding.seen))
 
 
-def evidence(facts: Facts) -> tuple[str, ...]:
+def evidence(seen: SeenTrial) -> tuple[str, ...]:
     """Return what was seen, line by line."""
-    lines = [f"trial: {facts['trial']}"] if facts.get("trial") else []
-    if facts.get("words"):
-        lines.append(f"output `{facts['output']}`: {facts['words']}" if facts.get("output") else str(facts["words"]))
-    if facts.get("cause") in CAUSES and (facts.get("code") or facts.get("guard") or facts["cause"] in ("unknown", "size-baked")):
-        lines.append(cause(facts))
-    if facts.get("stage"):
-        lines.append(f"stage: {facts['stage']}")
-    if facts.get("what") == "value" and facts.get("allowed"):
-        lines.append(f"allowed because of: {facts['allowed']}")
-    others = [t for t in facts.get("failing", ()) if t != facts.get("trial")]
+    blame, lines = seen.blame, [f"trial: {seen.trial}"] if seen.trial else []
+    if seen.words:
+        lines.append(f"output `{seen.output}`: {seen.words}" if seen.output else seen.words)
+    if blame.cause in CAUSES and (blame.code or blame.guard or blame.cause in ("unknown", "size-baked")):
+        lines.append(cause(seen))
+    if blame.stage:
+        lines.append(f"stage: {blame.stage}")
+    if seen.what == "value" and seen.allowed:
+        lines.append(f"allowed because of: {seen.allowed}")
+    others = [t for t in blame.failing if t != seen.trial]
     return (*lines, *([f"also wrong: {'; '.join(others[:4])}"] if others else ()))
 
 
-def cause(facts: Facts) -> str:
+def cause(seen: SeenTrial) -> str:
     """Return the kind of cause in a sentence."""
-    return CAUSES[str(facts["cause"])].format(guard=facts.get("guard", ""), code=facts.get("code", ""))
+    return CAUSES[seen.blame.cause].format(guard=seen.blame.guard, code=seen.blame.code)
 
 
-def sizes(facts: Facts) -> str:
+def sizes(seen: SeenTrial) -> str:
     """Return the sizes that are unlike the example's: `length` = 9 (the example has 8)."""
-    moved = facts.get("resized") or {}
-    example = facts.get("example") or {}
-    told = facts.get("made_for", "the example has")
-    return ", ".join(f"`{n}` = {s} ({told} {example.get(n, '?')})" for n, s in moved.items())
+    return ", ".join(f"`{n}` = {s} ({seen.made_for} {seen.example.get(n, '?')})" for n, s in seen.resized.items())
 
 
-def output(facts: Facts) -> str:
+def output(seen: SeenTrial) -> str:
     """Return the output's name in words."""
-    return f"output `{facts['output']}`" if facts.get("output") else "the outputs"
+    return f"output `{seen.output}`" if seen.output else "the outputs"

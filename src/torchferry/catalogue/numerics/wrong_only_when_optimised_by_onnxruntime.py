@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue.numerics.wording import diagnosis, output
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Repair
+from torchferry.records import Case, Diagnosis, Edit, Job, Location, Repair, findings
 
 
 class WrongOnlyWhenOptimisedByOnnxruntime(Rule):
@@ -29,27 +29,31 @@ class WrongOnlyWhenOptimisedByOnnxruntime(Rule):
     code, stage, severity, since = "NUM007", "verify", "error", "0.1"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("wrong-only-when-optimised-by-onnxruntime"):
-            facts = finding.facts
-            names = ", ".join(f"`{n}`" for n in facts["optimisers"]) or "an optimisation that could not be singled out"
-            quoted = ", ".join(repr(n) for n in facts["optimisers"])
+        for finding in _found(case):
+            names = ", ".join(f"`{n}`" for n in finding.optimisers) or "an optimisation that could not be singled out"
+            quoted = ", ".join(repr(n) for n in finding.optimisers)
             how = f"`disabled_optimizers=[{quoted}]`" if quoted else "optimisations off"
-            told = f"{output(facts)} is right without onnxruntime's optimisations and wrong with {names}: {facts.get('words')}"
-            if "error" in facts:
-                line = str(facts["error"]).strip().split("\n", 1)[0][-200:]
-                told = f"onnxruntime opens the file without its optimisations and not with {names}: {line}"
             how = f"create the session with {how}, or write the operation so that the rewrite does not match"
-            yield diagnosis(self.code, finding, told, how)
+            if isinstance(finding, findings.RefusedWhenOptimised):
+                line = finding.error.strip().split("\n", 1)[0][-200:]
+                told = f"onnxruntime opens the file without its optimisations and not with {names}: {line}"
+                yield Diagnosis(self.code, told, how, finding.location or Location(), ("stage: onnxruntime's optimiser",))
+            else:
+                told = f"{output(finding.seen)} is right without onnxruntime's optimisations and wrong with {names}"
+                yield diagnosis(self.code, finding, f"{told}: {finding.seen.words}", how)
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
-        for finding in case.findings("wrong-only-when-optimised-by-onnxruntime"):
-            names = list(finding.facts["optimisers"])
+        for names in [list(finding.optimisers) for finding in _found(case)]:
             if names == ["Pad_Fusion"]:
                 edit = Edit("translate", "graph-pass", {"name": "guard-pad-before-maxpool"})
                 yield Repair(self.code, "keep onnxruntime from folding the padding into the pooling", edit)
             elif names:
                 off = Edit("translate", "session", {"disabled": names})
                 yield Repair(self.code, f"switch {', '.join(names)} off", off, "unsafe", "every session must switch it off")
+
+
+def _found(case: Case) -> tuple[findings.WrongWhenOptimised | findings.RefusedWhenOptimised, ...]:
+    return (*case.findings(findings.WrongWhenOptimised), *case.findings(findings.RefusedWhenOptimised))
 
 
 def bad() -> Job:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, at, example_file, shapes
-from torchferry.records import Finding, Job
+from torchferry.records import Job, findings
 
 
-class AllocationTooLarge(FindingRule):
+class AllocationTooLarge(FindingRule[findings.AllocationTooLarge]):
     """A value would be larger than memory
 
     ## What happened
@@ -16,19 +16,17 @@ class AllocationTooLarge(FindingRule):
     """
 
     code, severity = "RUN018", "error"
-    kinds = ("allocation-too-large",)
 
-    def message(self, finding: Finding) -> str:
-        facts = finding.facts
-        much = f"{facts['bytes']:,} bytes" if facts["bytes"] else "more memory than there is"
-        sizes = ", ".join(f"`{n}` = {v}" for n, v in {**facts["sizes"], **facts["large"]}.items())
+    def message(self, finding: findings.AllocationTooLarge) -> str:
+        much = f"{finding.bytes:,} bytes" if finding.bytes else "more memory than there is"
+        sizes = ", ".join(f"`{n}` = {v}" for n, v in {**finding.sizes, **finding.large}.items())
         return (
             f"{at(finding)} asks for {much}"
             + (f"; sizes: {sizes}" if sizes else "")
-            + (f"; shapes: {shapes(facts['shapes'])}" if facts["shapes"] else "")
+            + (f"; shapes: {shapes(finding.failure.shapes)}" if finding.failure.shapes else "")
         )
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.AllocationTooLarge) -> str:
         return "feed smaller sizes"
 
 

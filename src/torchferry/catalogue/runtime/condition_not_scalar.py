@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, at, example_file
-from torchferry.records import Finding, Job
+from torchferry.records import Job, findings
 
 
-class ConditionNotScalar(FindingRule):
+class ConditionNotScalar(FindingRule[findings.ConditionNotScalar]):
     """The condition of an If or Loop has several elements
 
     ## What happened
@@ -16,19 +16,16 @@ class ConditionNotScalar(FindingRule):
     """
 
     code, severity = "RUN019", "error"
-    kinds = ("condition-not-scalar",)
 
-    def message(self, finding: Finding) -> str:
+    def message(self, finding: findings.ConditionNotScalar) -> str:
         return (
-            f"{at(finding)}: its condition `{finding.facts['condition']}` has the shape {finding.facts['shape']}, "
+            f"{at(finding)}: its condition `{finding.condition}` has the shape {list(finding.shape)}, "
             "it must have exactly one element"
         )
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.ConditionNotScalar) -> str:
         return (
-            "feed one truth value"
-            if finding.facts["condition"] in finding.facts["inputs"]
-            else "reduce the condition to one truth value"
+            "feed one truth value" if finding.condition in finding.failure.inputs else "reduce the condition to one truth value"
         )
 
 

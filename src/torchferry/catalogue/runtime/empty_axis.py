@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, at, example_file, shapes
-from torchferry.records import Finding, Job
+from torchferry.records import Job, findings
 
 
-class EmptyAxis(FindingRule):
+class EmptyAxis(FindingRule[findings.EmptyAxis]):
     """An axis has no elements where the operator needs some
 
     ## What happened
@@ -17,16 +17,14 @@ class EmptyAxis(FindingRule):
     """
 
     code, severity = "RUN016", "error"
-    kinds = ("empty-axis",)
 
-    def message(self, finding: Finding) -> str:
-        facts = finding.facts
+    def message(self, finding: findings.EmptyAxis) -> str:
         return (
-            f"{at(finding)}: axis {facts['axis']} of `{facts['empty'][0]}` has size 0, because "
-            f"the input {shapes(facts['fed'])} has 0 rows there"
+            f"{at(finding)}: axis {finding.axis} of `{finding.empty}` has size 0, because "
+            f"the input {shapes(finding.fed)} has 0 rows there"
         )
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.EmptyAxis) -> str:
         return "do not run the model on an empty input, or treat that case in the model"
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class FedAnotherElementType(FindingRule):
+class FedAnotherElementType(FindingRule[findings.FeedDtype]):
     """An input is fed in another element type than the file takes
 
     ## What happened
@@ -22,15 +22,14 @@ class FedAnotherElementType(FindingRule):
     """
 
     code, severity = "RUN004", "error"
-    kinds = ("feed-dtype",)
 
-    def message(self, finding: Finding) -> str:
-        return str(finding.facts["words"])
+    def message(self, finding: findings.FeedDtype) -> str:
+        return finding.words
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.FeedDtype) -> str:
         return f"cast `{finding.location.input_name if finding.location else ''}` before feeding it"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+    def offers(self, case: Case, finding: findings.FeedDtype) -> Iterator[Offer]:
         yield "let torchferry.InferenceSession coerce the feed", Edit("check", "coerce-feeds", {}), "safe"
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, example_file
-from torchferry.records import Finding, Job
+from torchferry.records import Job, findings
 
 
-class FedAnotherRank(FindingRule):
+class FedAnotherRank(FindingRule[findings.FeedRankRefused]):
     """An input is fed with the wrong number of axes
 
     ## What happened
@@ -16,12 +16,11 @@ class FedAnotherRank(FindingRule):
     """
 
     code, severity = "RUN011", "error"
-    kinds = ("feed-rank-refused",)
 
-    def message(self, finding: Finding) -> str:
-        return str(finding.facts["words"])
+    def message(self, finding: findings.FeedRankRefused) -> str:
+        return finding.words
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.FeedRankRefused) -> str:
         return f"reshape `{finding.location.input_name if finding.location else ''}` to the rank that the file takes"
 
 

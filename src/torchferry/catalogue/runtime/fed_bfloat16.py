@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class FedBfloat16(FindingRule):
+class FedBfloat16(FindingRule[findings.FeedBfloat16]):
     """An input is bfloat16, which ONNX Runtime's numpy door does not take
 
     ## What happened
@@ -21,15 +21,14 @@ class FedBfloat16(FindingRule):
     """
 
     code, severity = "RUN009", "error"
-    kinds = ("feed-bfloat16",)
 
-    def message(self, finding: Finding) -> str:
-        return str(finding.facts["words"])
+    def message(self, finding: findings.FeedBfloat16) -> str:
+        return finding.words
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.FeedBfloat16) -> str:
         return "use torchferry.InferenceSession, or pass an OrtValue to `run_with_ort_values`"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+    def offers(self, case: Case, finding: findings.FeedBfloat16) -> Iterator[Offer]:
         yield "let torchferry.InferenceSession coerce the feed", Edit("check", "coerce-feeds", {}), "safe"
 
 

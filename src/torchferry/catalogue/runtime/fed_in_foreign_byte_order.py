@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class FedInForeignByteOrder(FindingRule):
+class FedInForeignByteOrder(FindingRule[findings.FeedByteOrder]):
     """An input is fed in foreign byte order
 
     ## What happened
@@ -22,15 +22,14 @@ class FedInForeignByteOrder(FindingRule):
     """
 
     code, severity = "RUN008", "error"
-    kinds = ("feed-byte-order",)
 
-    def message(self, finding: Finding) -> str:
-        return str(finding.facts["words"])
+    def message(self, finding: findings.FeedByteOrder) -> str:
+        return finding.words
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.FeedByteOrder) -> str:
         return "swap the bytes before feeding: `x.astype(x.dtype.newbyteorder('='))`"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+    def offers(self, case: Case, finding: findings.FeedByteOrder) -> Iterator[Offer]:
         yield "let torchferry.InferenceSession coerce the feed", Edit("check", "coerce-feeds", {}), "safe"
 
 

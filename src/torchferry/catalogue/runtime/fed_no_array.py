@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class FedNoArray(FindingRule):
+class FedNoArray(FindingRule[findings.FeedNotAnArray]):
     """An input is fed something that is not a numpy array
 
     ## What happened
@@ -21,15 +21,14 @@ class FedNoArray(FindingRule):
     """
 
     code, severity = "RUN006", "error"
-    kinds = ("feed-not-an-array",)
 
-    def message(self, finding: Finding) -> str:
-        return str(finding.facts["words"])
+    def message(self, finding: findings.FeedNotAnArray) -> str:
+        return finding.words
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.FeedNotAnArray) -> str:
         return f"feed `{finding.location.input_name if finding.location else ''}` as a numpy array"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+    def offers(self, case: Case, finding: findings.FeedNotAnArray) -> Iterator[Offer]:
         yield "let torchferry.InferenceSession coerce the feed", Edit("check", "coerce-feeds", {}), "safe"
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class FedUnderAnotherName(FindingRule):
+class FedUnderAnotherName(FindingRule[findings.FeedName]):
     """An input is fed under a name that the file does not have
 
     ## What happened
@@ -21,15 +21,14 @@ class FedUnderAnotherName(FindingRule):
     """
 
     code, severity = "RUN001", "error"
-    kinds = ("feed-name",)
 
-    def message(self, finding: Finding) -> str:
-        return str(finding.facts["words"])
+    def message(self, finding: findings.FeedName) -> str:
+        return finding.words
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.FeedName) -> str:
         return f"feed it as `{finding.location.input_name if finding.location else ''}`"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+    def offers(self, case: Case, finding: findings.FeedName) -> Iterator[Offer]:
         yield "let torchferry.InferenceSession coerce the feed", Edit("check", "coerce-feeds", {}), "safe"
 
 

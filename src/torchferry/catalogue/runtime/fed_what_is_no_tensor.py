@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, example_file
-from torchferry.records import Finding, Job
+from torchferry.records import Job, findings
 
 
-class FedWhatIsNoTensor(FindingRule):
+class FedWhatIsNoTensor(FindingRule[findings.FeedNotAnArrayRefused]):
     """An input is fed something that cannot become an array
 
     ## What happened
@@ -16,12 +16,11 @@ class FedWhatIsNoTensor(FindingRule):
     """
 
     code, severity = "RUN007", "error"
-    kinds = ("feed-not-an-array-refused",)
 
-    def message(self, finding: Finding) -> str:
-        return str(finding.facts["words"])
+    def message(self, finding: findings.FeedNotAnArrayRefused) -> str:
+        return finding.words
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.FeedNotAnArrayRefused) -> str:
         return f"feed `{finding.location.input_name if finding.location else ''}` as a numpy array of numbers"
 
 

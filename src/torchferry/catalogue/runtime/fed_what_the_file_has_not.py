@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class FedWhatTheFileHasNot(FindingRule):
+class FedWhatTheFileHasNot(FindingRule[findings.FeedExtra]):
     """A feed has a key that is no input of the file
 
     ## What happened
@@ -21,15 +21,14 @@ class FedWhatTheFileHasNot(FindingRule):
     """
 
     code, severity = "RUN002", "error"
-    kinds = ("feed-extra",)
 
-    def message(self, finding: Finding) -> str:
-        return str(finding.facts["words"])
+    def message(self, finding: findings.FeedExtra) -> str:
+        return finding.words
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.FeedExtra) -> str:
         return f"leave `{finding.location.input_name if finding.location else ''}` out"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+    def offers(self, case: Case, finding: findings.FeedExtra) -> Iterator[Offer]:
         yield "let torchferry.InferenceSession coerce the feed", Edit("check", "coerce-feeds", {}), "safe"
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class FedWithoutAnAxis(FindingRule):
+class FedWithoutAnAxis(FindingRule[findings.FeedRank]):
     """An input is fed without one of its axes
 
     ## What happened
@@ -21,15 +21,14 @@ class FedWithoutAnAxis(FindingRule):
     """
 
     code, severity = "RUN010", "error"
-    kinds = ("feed-rank",)
 
-    def message(self, finding: Finding) -> str:
-        return str(finding.facts["words"])
+    def message(self, finding: findings.FeedRank) -> str:
+        return finding.words
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.FeedRank) -> str:
         return f"feed `{finding.location.input_name if finding.location else ''}[None]`"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+    def offers(self, case: Case, finding: findings.FeedRank) -> Iterator[Offer]:
         yield "let torchferry.InferenceSession coerce the feed", Edit("check", "coerce-feeds", {}), "safe"
 
 

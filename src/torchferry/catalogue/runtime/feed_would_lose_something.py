@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, example_file
-from torchferry.records import Finding, Job
+from torchferry.records import Job, findings
 
 
-class FeedWouldLoseSomething(FindingRule):
+class FeedWouldLoseSomething(FindingRule[findings.FeedDtypeRefused]):
     """An input is fed in a type that cannot be converted without loss
 
     ## What happened
@@ -17,12 +17,11 @@ class FeedWouldLoseSomething(FindingRule):
     """
 
     code, severity = "RUN005", "error"
-    kinds = ("feed-dtype-refused",)
 
-    def message(self, finding: Finding) -> str:
-        return str(finding.facts["words"])
+    def message(self, finding: findings.FeedDtypeRefused) -> str:
+        return finding.words
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.FeedDtypeRefused) -> str:
         return f"convert `{finding.location.input_name if finding.location else ''}` yourself, as it is meant"
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file, listed, offer_of_moving_sizes
-from torchferry.records import Case, Finding, Job
+from torchferry.records import Case, Job, findings
 
 
-class FixedSizeFedAnother(FindingRule):
+class FixedSizeFedAnother(FindingRule[findings.FixedSize]):
     """The file fixes a size, and another one is fed
 
     ## What happened
@@ -21,26 +21,24 @@ class FixedSizeFedAnother(FindingRule):
     """
 
     code, severity = "RUN012", "error"
-    kinds = ("fixed-size",)
 
-    def message(self, finding: Finding) -> str:
-        facts, name = finding.facts, finding.location.input_name if finding.location else ""
-        nodes = [r["node"] for r in (facts.get("plan") or {}).get("rewrites", [])]
+    def message(self, finding: findings.FixedSize) -> str:
+        name = finding.location.input_name if finding.location else ""
+        nodes = [r["node"] for r in finding.plan.rewrites] if finding.plan else []
         inside = f"; the same size is baked into the constants of {listed(nodes)}" if nodes else ""
         return (
-            f"invalid dimensions for input `{name}`: its dim {facts['axis']} is fixed to {facts['declared']} "
-            f"in the file, {facts['got']} is fed{inside}"
+            f"invalid dimensions for input `{name}`: its dim {finding.axis} is fixed to {finding.declared} "
+            f"in the file, {finding.got} is fed{inside}"
         )
 
-    def help(self, finding: Finding) -> str:
-        if finding.facts["turned"]:
+    def help(self, finding: findings.FixedSize) -> str:
+        if finding.turned:
             return "its sizes are the declared ones in another order: transpose it, such as from NHWC to NCHW"
         return "export again with this axis dynamic, or feed the size that the file has"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        plan = finding.facts.get("plan")
-        if plan is not None:
-            yield offer_of_moving_sizes(finding.facts)
+    def offers(self, case: Case, finding: findings.FixedSize) -> Iterator[Offer]:
+        if finding.plan is not None:
+            yield offer_of_moving_sizes(finding.plan)
 
 
 def bad() -> Job:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, at, example_file, shapes
-from torchferry.records import Finding, Job
+from torchferry.records import Job, findings
 
 
-class IndexBeyondTable(FindingRule):
+class IndexBeyondTable(FindingRule[findings.IndexOutOfRange]):
     """An index is beyond the end of a table
 
     ## What happened
@@ -18,36 +18,33 @@ class IndexBeyondTable(FindingRule):
     """
 
     code, severity = "RUN015", "error"
-    kinds = ("index-out-of-range",)
 
-    def message(self, finding: Finding) -> str:
-        facts = finding.facts
+    def message(self, finding: findings.IndexOutOfRange) -> str:
         if demand := _demand(finding):
-            return f"the file was verified for fewer sizes than its model takes: {demand}, and it was fed {shapes(facts['fed'])}"
+            return f"the file was verified for fewer sizes than its model takes: {demand}, and it was fed {shapes(finding.fed)}"
         what = (
-            f"the value {facts['value']} at {facts['at']} of the input `{facts['input']}`"
-            if facts["input"]
-            else f"the position {facts['value']}"
+            f"the value {finding.value} at {list(finding.at)} of the input `{finding.input}`"
+            if finding.input
+            else f"the position {finding.value}"
         )
-        silent = "; ONNX Runtime's GatherToSliceFusion hides this, and the result is wrong" if facts.get("hidden") else ""
-        length = "" if facts["input"] else f" (the length fed is too long: {shapes(facts['fed'])})"
+        silent = "; ONNX Runtime's GatherToSliceFusion hides this, and the result is wrong" if finding.hidden else ""
+        length = "" if finding.input else f" (the length fed is too long: {shapes(finding.fed)})"
         return (
-            f"{at(finding)}: {what} is out of range for the table `{facts['table']}`, which has "
-            f"{facts['rows']} rows{length}{silent}"
+            f"{at(finding)}: {what} is out of range for the table `{finding.table}`, which has "
+            f"{finding.rows} rows{length}{silent}"
         )
 
-    def help(self, finding: Finding) -> str:
-        facts = finding.facts
+    def help(self, finding: findings.IndexOutOfRange) -> str:
         if _demand(finding):
             return (
                 "feed sizes within that; `torchferry verify --certificate` says what was given up when the file was made, and why"
             )
-        if facts["input"]:
-            return f"feed `{facts['input']}` values below {facts['rows']}; the tokenizer may belong to another model"
-        return f"feed at most {facts['rows']} positions; to see the error, set disabled_optimizers=['GatherToSliceFusion']"
+        if finding.input:
+            return f"feed `{finding.input}` values below {finding.rows}; the tokenizer may belong to another model"
+        return f"feed at most {finding.rows} positions; to see the error, set disabled_optimizers=['GatherToSliceFusion']"
 
 
-def _demand(finding: Finding) -> str:
+def _demand(finding: findings.IndexOutOfRange) -> str:
     """Return what a node demands that torchferry puts into a file to keep a range: `length must be 1 to 10`."""
     node = finding.location.onnx_node if finding.location else None
     dim, found, range_ = (node or "").partition("_must_be_")

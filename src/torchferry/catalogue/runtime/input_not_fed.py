@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, example_file
-from torchferry.records import Finding, Job
+from torchferry.records import Job, findings
 
 
-class InputNotFed(FindingRule):
+class InputNotFed(FindingRule[findings.FeedMissingRefused]):
     """An input of the file is not fed
 
     ## What happened
@@ -16,12 +16,11 @@ class InputNotFed(FindingRule):
     """
 
     code, severity = "RUN003", "error"
-    kinds = ("feed-missing-refused",)
 
-    def message(self, finding: Finding) -> str:
-        return str(finding.facts["words"])
+    def message(self, finding: findings.FeedMissingRefused) -> str:
+        return finding.words
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.FeedMissingRefused) -> str:
         return f"add `{finding.location.input_name if finding.location else ''}` to the feed"
 
 

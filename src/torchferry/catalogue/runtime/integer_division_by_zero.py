@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, at, example_file, listed
-from torchferry.records import Finding, Job
+from torchferry.records import Job, findings
 
 
-class IntegerDivisionByZero(FindingRule):
+class IntegerDivisionByZero(FindingRule[findings.DivisionByZero]):
     """Integers are divided by zero
 
     ## What happened
@@ -16,14 +16,12 @@ class IntegerDivisionByZero(FindingRule):
     """
 
     code, severity = "RUN017", "error"
-    kinds = ("division-by-zero",)
 
-    def message(self, finding: Finding) -> str:
-        facts = finding.facts
-        source = f"the input {listed(facts['zero'])} is 0" if facts["zero"] else f"`{facts['divisor']}` is 0"
+    def message(self, finding: findings.DivisionByZero) -> str:
+        source = f"the input {listed(finding.zero)} is 0" if finding.zero else f"`{finding.divisor}` is 0"
         return f"{at(finding)} divides integers by zero: {source}"
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.DivisionByZero) -> str:
         return "feed a value that is not zero"
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, at, example_file, shapes
-from torchferry.records import Finding, Job
+from torchferry.records import Job, findings
 
 
-class MadeFeedFails(FindingRule):
+class MadeFeedFails(FindingRule[findings.MadeFeedFails | findings.NoFeedMade]):
     """No feed could be made on which the file runs
 
     ## What happened
@@ -17,20 +17,16 @@ class MadeFeedFails(FindingRule):
     """
 
     code, severity = "RUN023", "warning"
-    kinds = (
-        "made-feed-fails",
-        "no-feed-made",
-    )
 
-    def message(self, finding: Finding) -> str:
-        if finding.kind == "no-feed-made":
+    def message(self, finding: findings.MadeFeedFails | findings.NoFeedMade) -> str:
+        if isinstance(finding, findings.NoFeedMade):
             return "the file's inputs are not all tensors of numbers, so no feed was made and it was not run"
         return (
             f"the file opens, but ran on no feed made from its declarations; {at(finding)} failed "
-            f"at {shapes(finding.facts['sizes'])}: {finding.facts['text']}"
+            f"at {shapes(finding.sizes)}: {finding.text}"
         )
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.MadeFeedFails | findings.NoFeedMade) -> str:
         return "give a real feed: `torchferry check model.onnx --data feeds.npz`"
 
 

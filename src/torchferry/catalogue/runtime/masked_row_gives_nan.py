@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, as_guess, at, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.records import Case, Edit, Job, findings
 
 
-class MaskedRowGivesNan(FindingRule):
+class MaskedRowGivesNan(FindingRule[findings.MaskedRowNan]):
     """A row that is masked throughout makes NaN
 
     ## What happened
@@ -23,19 +23,17 @@ class MaskedRowGivesNan(FindingRule):
     """
 
     code, severity = "RUN020", "error"
-    kinds = ("masked-row-nan",)
 
-    def message(self, finding: Finding) -> str:
-        facts = finding.facts
-        return f"{at(finding)} gives NaN for {facts['count']} rows that are masked throughout (row {facts['rows'][0]})"
+    def message(self, finding: findings.MaskedRowNan) -> str:
+        return f"{at(finding)} gives NaN for {finding.count} rows that are masked throughout (row {list(finding.row)})"
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.MaskedRowNan) -> str:
         return "let such rows give zero, as PyTorch's attention does"
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
+    def offers(self, case: Case, finding: findings.MaskedRowNan) -> Iterator[Offer]:
         title = "give zeros for rows that are masked throughout"
-        edit = Edit("check", "zero-masked-rows", {"nodes": finding.facts["nodes"]})
-        if finding.facts["attention"]:
+        edit = Edit("check", "zero-masked-rows", {"nodes": list(finding.nodes)})
+        if finding.attention:
             yield title, edit, "safe"
         else:
             yield as_guess(title, edit, "the model may give NaN there too")

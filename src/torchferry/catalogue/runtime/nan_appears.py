@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, at, example_file, listed
-from torchferry.records import Finding, Job
+from torchferry.records import Job, findings
 
 
-class NanAppears(FindingRule):
+class NanAppears(FindingRule[findings.NanAppears]):
     """NaN appears in the outputs though none was fed
 
     ## What happened
@@ -17,12 +17,11 @@ class NanAppears(FindingRule):
     """
 
     code, severity = "RUN021", "warning"
-    kinds = ("nan-appears",)
 
-    def message(self, finding: Finding) -> str:
-        return f"{at(finding)} is the first to give NaN ({listed(finding.facts['outputs'])}), from inputs without any"
+    def message(self, finding: findings.NanAppears) -> str:
+        return f"{at(finding)} is the first to give NaN ({listed(finding.outputs)}), from inputs without any"
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.NanAppears) -> str:
         return "compare with the original model on the same feed: it may give NaN there too"
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, at, example_file, listed, shapes
-from torchferry.records import Finding, Job
+from torchferry.records import Job, findings
 
 
-class RunFailed(FindingRule):
+class RunFailed(FindingRule[findings.RunFailed]):
     """The run failed inside the graph
 
     ## What happened
@@ -17,18 +17,15 @@ class RunFailed(FindingRule):
     """
 
     code, severity = "RUN022", "error"
-    kinds = ("run-failed",)
 
-    def message(self, finding: Finding) -> str:
-        facts = finding.facts
-        seen = f" on {shapes(facts['shapes'])}" if facts["shapes"] else ""
-        return f"{at(finding)} failed{seen}: {facts['text']}"
+    def message(self, finding: findings.RunFailed) -> str:
+        seen = f" on {shapes(finding.failure.shapes)}" if finding.failure.shapes else ""
+        return f"{at(finding)} failed{seen}: {finding.failure.text}"
 
-    def help(self, finding: Finding) -> str:
-        facts = finding.facts
+    def help(self, finding: findings.RunFailed) -> str:
         return (
-            f"check the sizes and values of {listed(facts['inputs'])}"
-            if facts["inputs"]
+            f"check the sizes and values of {listed(finding.failure.inputs)}"
+            if finding.failure.inputs
             else "check the sizes and values that are fed"
         )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file, listed, offer_of_moving_sizes, shapes
-from torchferry.records import Case, Finding, Job
+from torchferry.records import Case, Job, findings
 
 
-class SizeBakedIntoGraph(FindingRule):
+class SizeBakedIntoGraph(FindingRule[findings.BakedSize]):
     """A size of the export's example is baked into the graph
 
     ## What happened
@@ -23,27 +23,24 @@ class SizeBakedIntoGraph(FindingRule):
     """
 
     code, severity = "RUN013", "error"
-    kinds = ("baked-size",)
 
-    def message(self, finding: Finding) -> str:
-        facts = finding.facts
-        nodes = list(dict.fromkeys(r["node"] for r in facts["plan"]["rewrites"]))
-        ends = "is wrong without a word" if facts.get("hidden") else "fails"
+    def message(self, finding: findings.BakedSize) -> str:
+        nodes = list(dict.fromkeys(r["node"] for r in finding.plan.rewrites))
+        ends = "is wrong without a word" if finding.hidden else "fails"
         return (
-            f"{at(finding)} {ends} at {shapes(facts['fed'])}: sizes of the example {shapes(facts['example'])} "
+            f"{at(finding)} {ends} at {shapes(finding.plan.fed)}: sizes of the example {shapes(finding.plan.example)} "
             f"are baked into {listed(nodes)}"
         )
 
-    def help(self, finding: Finding) -> str:
+    def help(self, finding: findings.BakedSize) -> str:
         return "compute the size from the input's shape in place of the constant"
 
-    def evidence(self, finding: Finding) -> tuple[str, ...]:
-        return (f"shapes at the node: {shapes(finding.facts['shapes'])}", finding.facts["text"])
+    def evidence(self, finding: findings.BakedSize) -> tuple[str, ...]:
+        return (f"shapes at the node: {shapes(finding.failure.shapes)}", finding.failure.text)
 
-    def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        plan = finding.facts.get("plan")
-        if plan is not None and not finding.facts.get("hidden"):  # what a wrong file gives proves nothing of a mended one
-            yield offer_of_moving_sizes(finding.facts)
+    def offers(self, case: Case, finding: findings.BakedSize) -> Iterator[Offer]:
+        if not finding.hidden:  # what a wrong file gives proves nothing of a mended one
+            yield offer_of_moving_sizes(finding.plan)
 
 
 def bad() -> Job:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, example_file
-from torchferry.records import Finding, Job
+from torchferry.records import Job, findings
 
 
-class SizesDisagree(FindingRule):
+class SizesDisagree(FindingRule[findings.SizesDisagree]):
     """Inputs disagree about a size that the file ties together
 
     ## What happened
@@ -17,15 +17,14 @@ class SizesDisagree(FindingRule):
     """
 
     code, severity = "RUN014", "error"
-    kinds = ("sizes-disagree",)
 
-    def message(self, finding: Finding) -> str:
-        facts, name = finding.facts, finding.location.input_name if finding.location else ""
-        other = f" as dim {facts['other_axis']} of `{facts['other']}` is" if facts["other"] else ""
-        return f"dim {facts['axis']} of `{name}` must be {facts['says']} = {facts['wants']}{other}, got {facts['got']}"
+    def message(self, finding: findings.SizesDisagree) -> str:
+        name = finding.location.input_name if finding.location else ""
+        other = f" as dim {finding.other_axis} of `{finding.other}` is" if finding.other else ""
+        return f"dim {finding.axis} of `{name}` must be {finding.says} = {finding.wants}{other}, got {finding.got}"
 
-    def help(self, finding: Finding) -> str:
-        return f"feed `{finding.location.input_name if finding.location else ''}` with size {finding.facts['wants']} there"
+    def help(self, finding: findings.SizesDisagree) -> str:
+        return f"feed `{finding.location.input_name if finding.location else ''}` with size {finding.wants} there"
 
 
 def bad() -> Job:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job, Location
+from torchferry.records import Case, Diagnosis, Job, Location, findings
 
 
 class ComplexOperatorWithoutOnnx(Rule):
@@ -23,11 +23,11 @@ class ComplexOperatorWithoutOnnx(Rule):
     code, stage = "TRN004", "translate"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("complex-operator"):
-            operator = finding.facts["operator"]
+        for finding in case.findings(findings.ComplexOperator):
+            operator = finding.operator
             yield Diagnosis(
                 self.code,
-                f"`{operator}` on {finding.facts['dtype']} has no translation to ONNX, which has no complex numbers",
+                f"`{operator}` on {finding.dtype} has no translation to ONNX, which has no complex numbers",
                 "compute this step on real tensors (`torch.view_as_real`)",
                 finding.location or Location(op=operator),
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Location, Repair
+from torchferry.records import Case, Diagnosis, Edit, Job, Location, Repair, findings
 
 
 class CustomOperatorWithoutTranslation(Rule):
@@ -29,20 +29,20 @@ class CustomOperatorWithoutTranslation(Rule):
     code, stage = "TRN002", "translate"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("custom-operator"):
-            operator = str(finding.facts["operator"])
+        for finding in case.findings(findings.CustomOperator):
+            operator = finding.operator
             yield Diagnosis(
                 self.code,
                 f"the custom operator `{operator}` has no translation to ONNX",
-                "register how to compute it:\n" + skeleton(operator, str(finding.facts["schema"])),
+                "register how to compute it:\n" + skeleton(operator, finding.schema),
                 finding.location or Location(op=operator),
-                (f"schema: {finding.facts['schema']}",),
+                (f"schema: {finding.schema}",),
             )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
-        for finding in case.findings("custom-operator"):
-            if finding.facts.get("has_body") and finding.location == found.location:
-                operator = finding.facts["operator"]
+        for finding in case.findings(findings.CustomOperator):
+            if finding.has_body and finding.location == found.location:
+                operator = finding.operator
                 edit = Edit("translate", "inline-custom-operator", {"operator": operator})
                 yield Repair(self.code, f"the Python body of `{operator}` traced into the graph", edit)
 

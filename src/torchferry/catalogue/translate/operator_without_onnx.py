@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job, Location
+from torchferry.records import Case, Diagnosis, Job, Location, findings
 
 
 class OperatorWithoutOnnx(Rule):
@@ -24,14 +24,14 @@ class OperatorWithoutOnnx(Rule):
     code, stage = "TRN001", "translate"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("operator-without-onnx"):
-            operator, dtype = finding.facts["operator"], finding.facts["dtype"]
+        for finding in case.findings(findings.OperatorWithoutOnnx):
+            operator, dtype = finding.operator, finding.dtype
             yield Diagnosis(
                 self.code,
                 f"`{operator}` has no translation to ONNX" + (f" (used on {dtype})" if dtype else ""),
                 f"replace it, or register how to compute it: `torchferry.register_op({operator!r}, decomposition=...)`",
                 finding.location or Location(op=operator),
-                (f"schema: {finding.facts['schema']}",) if finding.facts["schema"] else (),
+                (f"schema: {finding.schema}",) if finding.schema else (),
             )
 
 

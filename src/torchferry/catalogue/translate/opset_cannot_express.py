@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job, Location
+from torchferry.records import Case, Diagnosis, Job, Location, findings
 
 
 class OpsetCannotExpress(Rule):
@@ -23,13 +23,12 @@ class OpsetCannotExpress(Rule):
     code, stage = "TRN003", "translate"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("opset-cannot-express"):
-            operator, opset, lowest = (finding.facts[k] for k in ("operator", "opset", "lowest"))
+        for finding in case.findings(findings.OpsetCannotExpress):
             yield Diagnosis(
                 self.code,
-                f"ONNX opset {opset} has no way to write `{operator}`, which the model needs",
-                f"ask for opset {lowest}, the lowest that can express the model",
-                finding.location or Location(op=operator),
+                f"ONNX opset {finding.opset} has no way to write `{finding.operator}`, which the model needs",
+                f"ask for opset {finding.lowest}, the lowest that can express the model",
+                finding.location or Location(op=finding.operator),
             )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
 from torchferry.guards import value_of
-from torchferry.records import Case, Diagnosis, Finding, Job, Location, Trial
+from torchferry.records import Case, Diagnosis, Job, Location, Trial, findings
 
 
 class SizeFixedByTranslation(Rule):
@@ -26,25 +26,24 @@ class SizeFixedByTranslation(Rule):
     explains = frozenset({"NUM002", "NUM003"})  # the wrong or missing answers at those sizes
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("output-size-fixed"):
-            facts = finding.facts
+        for finding in case.findings(findings.OutputSizeFixed):
             trial = _shown(case, finding)
             if trial is not None:
                 at = ", ".join(f"{name}={size}" for name, size in trial.sizes.items())
                 yield Diagnosis(
                     self.code,
-                    f"axis {facts['axis']} of `{facts['output']}` is {facts['says']} in the captured program and always "
-                    f"{facts['fixed']} in the graph; at {at} the file is wrong",
+                    f"axis {finding.axis} of `{finding.output}` is {finding.says} in the captured program and always "
+                    f"{finding.fixed} in the graph; at {at} the file is wrong",
                     "write the operation in a way that keeps the size, or export with this size fixed",
                     finding.location or Location(),
                     tuple(f"{d.output}: {d.words}" if d.output else d.words for d in trial.differences[:2]),
                 )
 
 
-def _shown(case: Case, finding: Finding) -> Trial | None:
+def _shown(case: Case, finding: findings.OutputSizeFixed) -> Trial | None:
     """Return a trial that failed at sizes where the program and the graph differ; None as long as there is no such thing."""
     verified = case.value("verify")
-    says, fixed = finding.facts["says"], finding.facts["fixed"]
+    says, fixed = finding.says, finding.fixed
     return next((t for t in (verified.failed if verified else ()) if value_of(says, t.sizes) not in (None, fixed)), None)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job, Location
+from torchferry.records import Case, Diagnosis, Job, Location, findings
 
 
 class UseOfOperatorRefused(Rule):
@@ -22,8 +22,8 @@ class UseOfOperatorRefused(Rule):
     code, stage = "TRN005", "translate"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in case.findings("operator-refused"):
-            operator, reason = finding.facts["operator"], str(finding.facts["reason"]).splitlines()[0][:200]
+        for finding in case.findings(findings.OperatorRefused):
+            operator, reason = finding.operator, finding.reason.splitlines()[0][:200]
             yield Diagnosis(
                 self.code,
                 f"this use of `{operator}` cannot be translated: {reason}",

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from torchferry.check import graph
 from torchferry.check.proof import evaluated, same_numbers, stamped, written_out
 from torchferry.check.proof.mending import Mending
-from torchferry.records import Edit, Finding
+from torchferry.records import Edit
+from torchferry.records.findings import MendNotShown
 
 Proof = Callable[[Mending, Edit], str]
 TOUCH_NOTHING = ("set-ir", "drop-imports", "unique-node-names", "drop-repeated-nodes", "declare-types")  # that computes
@@ -53,12 +54,12 @@ OTHERWISE: dict[str, Proof] = {
 }
 
 
-def guesses(edits: Sequence[Edit]) -> list[Finding]:
+def guesses(edits: Sequence[Edit]) -> list[MendNotShown]:
     """Return the mends that were guesses from the start."""
     return [_finding(e, str(e.params["guess"])) for e in edits if e.params.get("guess")]
 
 
-def not_shown(mending: Mending) -> list[Finding]:
+def not_shown(mending: Mending) -> list[MendNotShown]:
     """Return the mends of a file that did not run before which nothing shows to be right."""
     found = [_finding(e, why) for e in mending.edits if e.name == "stamp-opset" and (why := stamped.why_not(mending, e))]
     others = [e for e in mending.edits if e.name in OTHERWISE]
@@ -70,5 +71,5 @@ def not_shown(mending: Mending) -> list[Finding]:
     return found + [_finding(e, words) for e in others[-1:] if words]
 
 
-def _finding(edit: Edit, why: str) -> Finding:
-    return Finding("mend-not-shown", facts={"what": f"`{edit.name}`", "why": why})
+def _finding(edit: Edit, why: str) -> MendNotShown:
+    return MendNotShown(f"`{edit.name}`", why)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from torchferry.records import Finding
+from torchferry.records.findings import InputNotVaried, OutputEmpty, OutputLost, OutputStill
 from torchferry.verify.arrays import Array, array, is_float, wide
 from torchferry.verify.coverage.ground import COMPARED, Ground
 from torchferry.verify.judge.excuses.beyond_range import EXTREME
@@ -41,15 +41,16 @@ def compare(ground: Ground) -> Ground:
     if ground.failed:
         return ground
     for one in seen:
-        facts = {"output": one.name, "how": "still" if one.filled else "empty", "trials": len(compared)}
-        if not one.filled or (one.moves and not one.varies and ground.weights.tensors and not redrawn):
-            ground = ground.finds(Finding("output-not-compared", None, facts))
+        if not one.filled:
+            ground = ground.finds(OutputEmpty(one.name))
+        elif one.moves and not one.varies and ground.weights.tensors and not redrawn:
+            ground = ground.finds(OutputStill(one.name, len(compared)))
         elif one.moves and not one.varies:  # it stayed as it is whatever was tried: nobody can tell whether it could move
             ground = ground.lacks([f"output `{one.name}`, which was the same in all trials"])
     for name, far in lost_in_tolerance(ground.bench, ground.agreeing):
-        ground = ground.finds(Finding("output-not-compared", None, {"output": name, "how": "lost", "far": far}))
+        ground = ground.finds(OutputLost(name, far))
     for name, times in unvaried(ground.bench, ground.judged):
-        ground = ground.finds(Finding("input-not-varied", None, {"input": name, "refused": times}))
+        ground = ground.finds(InputNotVaried(name, times))
     return ground
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import onnx
 
-from torchferry.records import Fault, Finding
+from torchferry.records import Fault
+from torchferry.records.findings import WeightsDiffer
 from torchferry.verify.coverage.folded_unlike import folded_unlike
 from torchferry.verify.coverage.folds import norms
 from torchferry.verify.coverage.ground import FAILING, TOLD, Ground
@@ -107,14 +108,6 @@ def _reached(ground: Ground) -> Ground:
     return _proven(ground, lacking) if lacking else ground
 
 
-def _told(one: Unlike, every: Sequence[Unlike], proof: str = "", cured: int = 0) -> Finding:
-    facts = {
-        "weight": one.stored.name,
-        "near": one.name,
-        "words": one.words,
-        "proof": proof,
-        "changed": one.changed,
-        "others": [f"{u.name}: {u.words}" for u in every if u is not one][:TOLD],
-        "cured": cured,
-    }
-    return Finding("weights-differ", None, facts)
+def _told(one: Unlike, every: Sequence[Unlike], proof: str = "", cured: int = 0) -> WeightsDiffer:
+    others = [f"{u.name}: {u.words}" for u in every if u is not one][:TOLD]
+    return WeightsDiffer(one.stored.name, one.name, one.words, proof, one.changed, tuple(others), cured)

@@ -10,6 +10,7 @@ from torchferry import eager
 from torchferry.foreign.torch_modules import BUFFERS
 from torchferry.foreign.torch_tensors import times_written
 from torchferry.records import Fault, Finding, Location
+from torchferry.records.findings import RandomOutput, RandomOutputFrozen, StateChanges
 from torchferry.verify.arrays import Array
 from torchferry.verify.explain import source_lines as source
 from torchferry.verify.judge.trial import Bench
@@ -23,14 +24,15 @@ def behaviour(bench: Bench, habits: Character, tape: Tape) -> Iterator[Finding]:
     names = bench.sides.bound.outputs
     if any(habits.stateful):
         place, what = _mutation(bench)
-        outputs = [n for n, s in zip(names, habits.stateful, strict=True) if s]
-        yield Finding("state-changes", place, {"outputs": outputs, "state": what, "code": _code(place)})
+        outputs = tuple(n for n, s in zip(names, habits.stateful, strict=True) if s)
+        yield StateChanges(outputs, what, _code(place), location=place)
     if any(habits.random):
         place = _draw(bench, tape)
-        outputs = [n for n, r in zip(names, habits.random, strict=True) if r]
-        frozen = not _file_is_random(bench, habits)
-        facts = {"outputs": outputs, "frozen": frozen, "training": bool(bench.sides.bound.module.training), "code": _code(place)}
-        yield Finding("random-output-frozen" if frozen else "random-output", place, facts)
+        outputs = tuple(n for n, r in zip(names, habits.random, strict=True) if r)
+        if _file_is_random(bench, habits):
+            yield RandomOutput(outputs, location=place)
+        else:
+            yield RandomOutputFrozen(outputs, bool(bench.sides.bound.module.training), _code(place), location=place)
 
 
 def _code(place: Location | None) -> str:

@@ -7,29 +7,28 @@ decides the other way is about values, and stays a refusal.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
-from torchferry.records import Case, Finding
+from torchferry.records import Case
+from torchferry.records.findings import JudgedBySize, Verdict
 from torchferry.verify.judge.trial import Bench, Judged, judge
 from torchferry.verify.trials.plans import Plan
 
 SEEDS = (101, 102, 103, 104)
-Verdict = Literal["right", "wrong", "mixed"]
 
 
-def by_size(case: Case, bench: Bench, judged: Sequence[Judged]) -> tuple[Finding, ...]:
+def by_size(case: Case, bench: Bench, judged: Sequence[Judged]) -> tuple[JudgedBySize, ...]:
     """Return how the file does at the sizes of the trials that failed, one dim moved at a time; () where none may be given up."""
     failed = [j.trial.sizes for j in judged if j.trial.outcome in ("differ", "file-refused")]
     free = [d.name for d in bench.sides.bound.signature.dims if not d.asked]
     if not failed or not free or case.job.onnx is not None:
         return ()
     example = _verdict(bench, {})
-    moved: list[list[object]] = []
+    moved: dict[tuple[str, int], Verdict] = {}
     for name in free if example == "right" else ():
         good = {j.trial.sizes[name] for j in judged if j.trial.outcome == "agree"}
         for size in _worth_a_look(bench.sizes[name], {sizes[name] for sizes in failed}, good):
-            moved.append([name, size, _verdict(bench, {name: size})])
-    return (Finding("judged-by-size", None, {"example": example, "moved": moved}),)
+            moved[name, size] = _verdict(bench, {name: size})
+    return (JudgedBySize(example, moved),)
 
 
 def _worth_a_look(example: int, bad: set[int], good: set[int]) -> list[int]:

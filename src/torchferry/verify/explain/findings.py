@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from torchferry.records import Case, Finding
+from torchferry.records.findings import (
+    Blame,
+    DiffersBeyondRange,
+    EagerCutOff,
+    FileRefuses,
+    NamesSwapped,
+    NanSwallowed,
+    OutputDiffers,
+    PaddingOnly,
+    SeenTrial,
+    SizeBaked,
+    TieOrder,
+    WrongWhenOptimised,
+)
 from torchferry.verify.explain import misnamed
 from torchferry.verify.explain.behaviour import behaviour
 from torchferry.verify.explain.locate import locate
@@ -26,22 +39,20 @@ SEEDS = 3  # more trials at sizes that are under suspicion
 
 def findings(case: Case, bench: Bench, judged: Sequence[Judged], habits: Character, tape: Tape) -> tuple[Finding, ...]:
     """Return what the trials showed, and how the model behaves when called again."""
-    found = [*behaviour(bench, habits, tape)]
+    found: list[Finding] = [*behaviour(bench, habits, tape)]
     bench = replace(bench, home=_home(judged, bench))
     wrong = [j for j in judged if j.trial.outcome in ("differ", "file-refused")]
     for failing in _one_of_each(wrong, bench):
         found.append(_culprit(case, bench, failing, judged, tape))
-    for outcome in ("padding-only", "eager-cut-off"):
-        first = next((j for j in judged if j.trial.outcome == outcome), None)
-        if first is not None:
-            found.append(Finding(outcome, None, facts_of(first, bench)))
+    found += [PaddingOnly(seen(j, bench)) for j in [j for j in judged if j.trial.outcome == "padding-only"][:1]]
+    found += [EagerCutOff(seen(j, bench)) for j in [j for j in judged if j.trial.outcome == "eager-cut-off"][:1]]
     tied = [j for j in judged if j.trial.outcome == "tie-order" and j.proof is not None and not j.proof.harmless]
-    found += [Finding("tie-order", j.proof.place, facts_of(j, bench)) for j in tied[:1] if j.proof is not None]
+    found += [TieOrder(seen(j, bench), location=j.proof.place) for j in tied[:1] if j.proof is not None]
     strange = [j for j in judged if j.trial.outcome == "beyond-range"]
     swallowed = [j for j in strange if j.trial.values == "nan" and swallows_nan(bench, j.want, j.got)]
     peak = next((n.location for n in tape.notes if takes_maximum(n)), None)
-    found += [Finding("nan-swallowed", peak, facts_of(j, bench)) for j in swallowed[:1]]
-    found += [Finding("differs-beyond-range", None, facts_of(j, bench)) for j in strange[:1] if not swallowed]
+    found += [NanSwallowed(seen(j, bench), location=peak) for j in swallowed[:1]]
+    found += [DiffersBeyondRange(seen(j, bench)) for j in strange[:1] if not swallowed]
     return tuple(found)
 
 
@@ -79,33 +90,36 @@ def _weight(failing: Judged) -> tuple[int, int, int]:
 
 def _culprit(case: Case, bench: Bench, failing: Judged, judged: Sequence[Judged], tape: Tape) -> Finding:
     failing = shrink(bench, failing)
-    facts = facts_of(failing, bench)
-    facts["failing"] = [j.trial.name for j in judged if j.trial.outcome in ("differ", "file-refused")][:8]
+    told = seen(failing, bench)
+    blame = Blame(failing=tuple(j.trial.name for j in judged if j.trial.outcome in ("differ", "file-refused"))[:8])
     refused = failing.trial.outcome == "file-refused"
     if not refused and (blamed := blame_runtime(bench, failing)) is not None:
-        facts.update(optimisers=list(blamed.optimisers), stage="onnxruntime's optimiser", cause="optimiser", value=blamed.value)
-        return Finding("wrong-only-when-optimised-by-onnxruntime", blamed.location, facts)
-    if facts["what"] == "count":  # another model's file: there is no place to look for
-        return Finding("output-differs", None, facts)
+        told = replace(told, blame=replace(blame, stage="onnxruntime's optimiser", cause="optimiser"))
+        return WrongWhenOptimised(told, blamed.optimisers, blamed.value, location=blamed.location)
+    if told.what == "count":  # another model's file: there is no place to look for
+        return OutputDiffers(replace(told, blame=blame))
     captured = case.value("capture")
     culprit = locate(bench, failing, captured.guards if captured else ())
     if misnamed.plain(failing) and (names := misnamed.misnamed(bench, failing)) is not None:
-        return Finding("misnamed", culprit.location if culprit else None, {**facts, "side": names.what, "names": names.names})
+        place = culprit.location if culprit else None
+        return NamesSwapped(replace(told, blame=blame), names.what, names.names, location=place)
     if culprit is None:
-        return Finding("file-refuses" if refused else "output-differs", None, {**facts, "cause": "unknown"})
+        told = replace(told, blame=replace(blame, cause="unknown"))
+        return FileRefuses(told) if refused else OutputDiffers(told)
     place = culprit.location
-    facts.update(cause=culprit.cause, guard=culprit.guard, code=text(place.file, place.line))
-    facts["stage"] = stage_of(case, failing, culprit.cause)
+    blame = replace(blame, cause=culprit.cause, guard=culprit.guard, code=text(place.file, place.line))
+    blame = replace(blame, stage=stage_of(case, failing, culprit.cause))
     if culprit.cause == "size-baked" and not _systematic(bench, failing):
-        facts.update(cause="unknown", stage="")
-    frozen = facts["cause"] in ("guard", "branch-frozen", "loop-unrolled", "size-baked")
-    kind = "file-refuses" if refused else "size-baked" if frozen and facts["resized"] else "output-differs"
-    return Finding(kind, place, facts)
+        blame = replace(blame, cause="unknown", stage="")
+    told = replace(told, blame=blame)
+    frozen = blame.cause in ("guard", "branch-frozen", "loop-unrolled", "size-baked")
+    kind = FileRefuses if refused else SizeBaked if frozen and told.resized else OutputDiffers
+    return kind(told, location=place)
 
 
 def _systematic(bench: Bench, failing: Judged) -> bool:
     """Return whether the sizes are to blame: other values at the same sizes fail too."""
-    if failing.plan.given is not None or facts_of(failing, bench)["what"] == "shape":
+    if failing.plan.given is not None or seen(failing, bench).what == "shape":
         return True
     for seed in range(SEEDS):
         plan = replace(failing.plan, seed=failing.plan.seed + 101 + seed)
@@ -114,20 +128,19 @@ def _systematic(bench: Bench, failing: Judged) -> bool:
     return True
 
 
-def facts_of(judged: Judged, bench: Bench) -> dict[str, Any]:
+def seen(judged: Judged, bench: Bench) -> SeenTrial:
     """Return a trial in numbers and names."""
-    worst = judged.trial.differences[0] if judged.trial.differences else None
-    sizes = dict(judged.trial.sizes)
-    return {
-        "trial": judged.trial.name,
-        "sizes": sizes,
-        "example": dict(bench.right_sizes),
-        "made_for": "the example has" if bench.home is None else "it is right at",
-        "resized": {n: s for n, s in sizes.items() if bench.right_sizes.get(n) != s},
-        "values": judged.trial.values,
-        "output": worst.output if worst else "",
-        "what": worst.what if worst else "",
-        "words": worst.words if worst else judged.trial.note,
-        "allowed": loosest(bench.allowed).because,
-        "note": judged.trial.note,
-    }
+    trial = judged.trial
+    worst = trial.differences[0] if trial.differences else None
+    return SeenTrial(
+        trial=trial.name,
+        values=trial.values,
+        output=worst.output if worst else "",
+        what=worst.what if worst else "",
+        words=worst.words if worst else trial.note,
+        allowed=loosest(bench.allowed).because,
+        note=trial.note,
+        example=dict(bench.right_sizes),
+        made_for="the example has" if bench.home is None else "it is right at",
+        resized={n: s for n, s in trial.sizes.items() if bench.right_sizes.get(n) != s},
+    )

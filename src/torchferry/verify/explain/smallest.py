@@ -12,6 +12,7 @@ from pathlib import Path
 import onnx
 
 from torchferry.records import Case, Fault
+from torchferry.records.findings import WrongWhenOptimised
 from torchferry.verify.arrays import Array
 from torchferry.verify.explain.cause import Culprit
 from torchferry.verify.explain.fingerprint import Index
@@ -41,7 +42,7 @@ def smallest(case: Case, bench: Bench, failing: Judged) -> Part | None:
     """Return the smallest part that shows the failure; None where none could be proven to."""
     if failing.fault is not None:
         return None
-    blamed = next((f.facts.get("value") for f in case.findings("wrong-only-when-optimised-by-onnxruntime")), None)
+    blamed = next((f.value for f in case.findings(WrongWhenOptimised)), None)
     captured = case.value("capture")
     culprit = None if blamed else locate(bench, failing, captured.guards if captured else ())
     with opened(bench.sides) as inside:
@@ -51,7 +52,7 @@ def smallest(case: Case, bench: Bench, failing: Judged) -> Part | None:
         whole = onnx.load(str(bench.sides.file.path))
         values = {**values, **bench.sides.feeds(failing.args)}
         if blamed:
-            return _rewritten(bench, whole, values, str(blamed))
+            return _rewritten(bench, whole, values, blamed)
         return _wrong_value(bench, failing, inside, whole, values, culprit) if culprit else None
 
 

@@ -1,0 +1,60 @@
+"""The frozen records that pass between stages; nothing in here imports torch or onnx.
+
+    Job --inputs--> Bound --capture--> Captured --translate--> Translated --check--> Checked --verify--> Verified
+
+Each stage answers with a `Step`. The steps of one pass over the pipeline, with the diagnoses drawn
+from them, are a `Case`; the cases that the repair loop went through are a `History`.
+A fault in the user's model is a value in here (`Fault`, `Finding`), never an exception.
+"""
+
+from torchferry.records.answers import Attempt, Bound, Captured, Checked, Guard, Translated
+from torchferry.records.case import GUESSED, SAFETY_ORDER, Case, Diagnosis, History, Repair, Safety, Severity, Step
+from torchferry.records.edits import Edit, Facts
+from torchferry.records.evidence import SHOWING, Coverage, Difference, Outcome, Trial, Verified, ranges_shown, sizes_shown
+from torchferry.records.faults import Fault, Frame, Location
+from torchferry.records.finding import Finding
+from torchferry.records.job import Budget, Call, Job, Tolerance
+from torchferry.records.signature import Dim, Signature, Size, TensorSpec
+from torchferry.records.stages import STAGES, Stage
+
+__all__ = [
+    "GUESSED",
+    "SAFETY_ORDER",
+    "SHOWING",
+    "STAGES",
+    "Attempt",
+    "Bound",
+    "Budget",
+    "Call",
+    "Captured",
+    "Case",
+    "Checked",
+    "Coverage",
+    "Diagnosis",
+    "Difference",
+    "Dim",
+    "Edit",
+    "Facts",
+    "Fault",
+    "Finding",
+    "Frame",
+    "Guard",
+    "History",
+    "Job",
+    "Location",
+    "Outcome",
+    "Repair",
+    "Safety",
+    "Severity",
+    "Signature",
+    "Size",
+    "Stage",
+    "Step",
+    "TensorSpec",
+    "Tolerance",
+    "Translated",
+    "Trial",
+    "Verified",
+    "ranges_shown",
+    "sizes_shown",
+]

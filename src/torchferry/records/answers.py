@@ -1,0 +1,87 @@
+"""What the first four stages answer: a call, a program, a file, and what that file is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torchferry.records.faults import Fault, Location
+from torchferry.records.signature import Signature, TensorSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Stage 1's answer: the model as a plain function of tensors, one example, and what the file will take.
+
+    `module` is an nn.Module whose forward takes the tensors of `signature.inputs` in that order, by position, rebuilds
+    the user's containers from them, calls the user's model, and returns a flat tuple of tensors, named `outputs`.
+    Every later stage sees only this flat form.
+    `vary(sizes, values, seed)` makes the tensors of another call: `sizes` maps dim names to numbers (dims left out keep
+    the example's), `values` names a way to fill them; it raises ValueError where no such call can be made.
+    `feeds(args, kwargs)` flattens the *user's* arguments into {input name: array}, and refuses in words what the file fixed.
+    """
+
+    module: Any
+    args: tuple[Any, ...]
+    signature: Signature
+    outputs: tuple[str, ...]
+    dynamic_shapes: Any  # for torch.export: a tuple as long as args, each None or {axis: Dim}
+    vary: Callable[..., tuple[Any, ...]]
+    feeds: Callable[..., dict[str, Any]]
+    examples: tuple[tuple[Any, ...], ...] = ()  # the user's further examples, flattened like the first
+    prefix: str = "model."  # where the user's module sits inside `module`: to be taken off names that users see
+    roles: Mapping[str, str] = field(default_factory=dict)  # input name -> what it is for; see inputs/roles.py
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One strategy tried on the way to a result, and what stopped it (None: nothing did)."""
+
+    strategy: str
+    fault: Fault | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A condition on sizes under which the capture is valid, in the user's dim names, and the line that made it."""
+
+    text: str  # "sequence_length > 10", as sympy can parse it
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """Stage 2's answer: a torch.export.ExportedProgram, the conditions it relies on, and how it was got."""
+
+    program: Any
+    strategy: str
+    attempts: tuple[Attempt, ...] = ()
+    guards: tuple[Guard, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """Stage 3's answer: a file in the workspace, and the map from its names back to the user's source."""
+
+    path: Path
+    opset: int
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    provenance: Mapping[str, Location] = field(default_factory=dict)  # node name and value name -> place in the source
+    model: Any = None  # the onnx_ir.Model, while it is in memory
+    settings: Mapping[str, Any] = field(default_factory=dict)  # what a session must set for the file to be right
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Stage 4's answer: what the file turned out to be."""
+
+    opset: int
+    ir_version: int
+    bytes: int
+    runtime: str  # "onnxruntime 1.31.1"
+    path: Path | None = None  # for a file from elsewhere: the one to use, mended in the workspace or as it was
+    reached: int = 0  # for a file from elsewhere: 0 it was read, 1 it opens, 2 it runs on every feed

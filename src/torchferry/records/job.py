@@ -1,0 +1,80 @@
+"""What the user asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from torchferry.records.edits import Edit
+from torchferry.records.stages import STAGES, Stage
+
+Call = tuple[tuple[Any, ...], Mapping[str, Any]]  # (args, kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much the verification may cost, and how long anything foreign may take before it counts as hung.
+
+    `trials` is how many ordinary trials there are: sizes and kinds of values that are tried on every model. Up to four times as
+    many come on top that are directed at something in this model or file: a number that it compares with, the rows of a table, a
+    length at which it turns. Both end earlier where they are costly, by the work that they are (counted, not timed). `seconds`
+    ends all of them by the clock; the result then says that they were cut short.
+    """
+
+    trials: int = 64  # and up to a quarter more with redrawn weights, and for mutants that none of these notices
+    seconds: float | None = None  # for all trials; None: no clock, only work
+    seed: int = 0
+    time_limit: float = 600.0  # for one stage, or one run in onnxruntime
+    mutants: int | None = None  # of the file that the trials must notice; None: as many as cost little, none for a large file
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How much may differ, and why that much."""
+
+    rtol: float  # of the value
+    share: float  # of the spread of the output that the value belongs to
+    because: str
+    atol: float = 0.0  # whatever the value, where the caller asked for that
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """All that is needed to do it again: the user's words, and the repairs made so far."""
+
+    model: Any = None
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    examples: tuple[Call, ...] = ()
+    input_names: tuple[str, ...] | None = None
+    output_names: tuple[str, ...] | None = None
+    dynamic_shapes: Any = None  # as torch.export takes it; "none" for a file of fixed sizes; None: find out
+    dynamic_axes: Any = None  # as the old torch.onnx.export takes it
+    ranges: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
+    domain: Any = None  # {input: (low, high)}, or a function (sizes, seed) -> call: the values that trials may use
+    tolerance: Tolerance | None = None  # how much may differ; None: found out
+    opset: int | None = None
+    target: str | None = None
+    onnx: Path | None = None  # an existing file: capture and translate are skipped
+    feeds: tuple[Mapping[str, Any], ...] = ()  # for an existing file with no model: what will be fed to it
+    budget: Budget = field(default_factory=Budget)
+    edits: tuple[Edit, ...] = ()
+    workspace: Path | None = None  # the directory where files may be written while the job runs
+    file_name: str = "model.onnx"  # what the finished file will be called; weights beside it go by this name
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages that this job goes through: a file from elsewhere starts later, one without a model ends earlier."""
+        if self.onnx is None:
+            return STAGES
+        return ("check",) if self.model is None else ("inputs", "translate", "check", "verify")
+
+    def plus(self, edit: Edit) -> Job:
+        """Return this job with one more edit."""
+        return replace(self, edits=(*self.edits, edit))
+
+    def edits_for(self, stage: Stage, name: str | None = None) -> tuple[Edit, ...]:
+        """Return the edits that a stage has to carry out, in the order they were made."""
+        return tuple(e for e in self.edits if e.stage == stage and name in (None, e.name))

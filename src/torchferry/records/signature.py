@@ -1,0 +1,50 @@
+"""What a file takes and gives: its inputs, their sizes, and what is fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """A size that may move: its name, the range that must hold, and why it ends there."""
+
+    name: str
+    low: int = 1
+    high: int | None = None
+    multiple_of: int = 1
+    why: str = ""  # "wpe has 1024 rows"; empty when nothing bounds it
+    asked: bool = False  # the user asked for this range, so giving up part of it is an error
+
+    def __str__(self) -> str:
+        span = f"{self.low}..{'' if self.high is None else self.high}"
+        step = f", multiples of {self.multiple_of}" if self.multiple_of > 1 else ""
+        return f"{self.name} = {span}{step}" + (f" ({self.why})" if self.why else "")
+
+
+Size = int | str  # 768, "batch_size", or an expression over dim names: "past_sequence_length + sequence_length"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """One input or output of the file: its name, dtype ("float32", "int64", "bool", ...) and sizes."""
+
+    name: str
+    dtype: str
+    shape: tuple[Size, ...]
+    why: tuple[str, ...] = ()  # for fixed axes, why they are fixed; as long as shape, or empty
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """All inputs in the file's order, the dims that their shapes speak of, and the arguments fixed in the file."""
+
+    inputs: tuple[TensorSpec, ...]
+    dims: tuple[Dim, ...] = ()
+    fixed: Mapping[str, str] = field(default_factory=dict)  # argument name -> the constant it was fixed to, as text
+    conditions: tuple[str, ...] = ()  # on several dims at once, as `torchferry.guards` reads them: "past + sequence <= 1024"
+
+    def dim(self, name: str) -> Dim | None:
+        """Return the dim of that name, or None."""
+        return next((d for d in self.dims if d.name == name), None)

@@ -1,0 +1,21 @@
+"""A place in the user's source that a capture has rewritten."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A line to rewrite: in which function (by its first line), what it is, and how it is rewritten."""
+
+    file: str
+    line: int
+    function: int
+    kind: str
+    how: str
+
+    def facts(self) -> dict[str, Any]:
+        """Return the site as plain data, fit for an Edit."""
+        return asdict(self)

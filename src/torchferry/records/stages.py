@@ -1,0 +1,8 @@
+"""The stages of the pipeline, by name."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Stage = Literal["inputs", "capture", "translate", "check", "verify"]
+STAGES: tuple[Stage, ...] = ("inputs", "capture", "translate", "check", "verify")
