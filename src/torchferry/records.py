@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 Stage = Literal["inputs", "capture", "translate", "check", "verify"]
 STAGES: tuple[Stage, ...] = ("inputs", "capture", "translate", "check", "verify")
@@ -148,17 +148,38 @@ class Signature:
 Call = tuple[tuple[Any, ...], Mapping[str, Any]]  # (args, kwargs)
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """A named, comparable, storable change to a Job. The stage that it names knows how to carry it out."""
+class _ByName(type):
+    """Lets `Edit(stage, name, params)`, as recipes print it, give the edit of that name: none is an Edit and nothing else."""
 
-    stage: Stage
-    name: str
-    params: Facts = field(default_factory=dict)
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls is not Edit:
+            return super().__call__(*args, **kwargs)
+        from torchferry.edits.stored import read
+
+        return read(*args, **kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit(metaclass=_ByName):
+    """A comparable, storable change to a Job; `torchferry.edits` has a class for each. The stage that it names carries it out."""
+
+    stage: ClassVar[Stage]
+    name: ClassVar[str]
+
+    @property
+    def params(self) -> Facts:
+        """What there is to it beside its name, as plain data: to be printed and stored, not to be carried out by."""
+        from torchferry.edits.stored import plain
+
+        said: Facts = plain(self)
+        return said
 
     def __str__(self) -> str:
         words = ", ".join(f"{k}={v!r}" for k, v in self.params.items())
         return f"{self.stage}: {self.name}({words})"
+
+
+SomeEdit = TypeVar("SomeEdit", bound=Edit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +244,9 @@ class Job:
         """Return this job with one more edit."""
         return replace(self, edits=(*self.edits, edit))
 
-    def edits_for(self, stage: Stage, name: str | None = None) -> tuple[Edit, ...]:
-        """Return the edits that a stage has to carry out, in the order they were made."""
-        return tuple(e for e in self.edits if e.stage == stage and name in (None, e.name))
+    def edits_for(self, kind: type[SomeEdit]) -> tuple[SomeEdit, ...]:
+        """Return the edits of a class, in the order they were made."""
+        return tuple(e for e in self.edits if isinstance(e, kind))
 
 
 # --- what the stages answer ----------------------------------------------------------------------

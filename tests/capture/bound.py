@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from torchferry.capture import capture
+from torchferry.edits.capture import Rewrite, Site
 from torchferry.records import Bound, Case, Dim, Edit, Job, Signature, Step, TensorSpec
 
 
@@ -52,7 +53,7 @@ def healed(what: Bound) -> Step:
     """Return the answer after the rewrites that the first one offers, if it offers any."""
     step = captured(what)
     found = [f for f in step.findings if f.kind == "rewrites"]
-    return captured(what, Edit("capture", "rewrite", {"sites": found[0].facts["sites"]})) if found else step
+    return captured(what, Rewrite(tuple(Site(**s) for s in found[0].facts["sites"]))) if found else step
 
 
 def agrees(step: Step, model: torch.nn.Module, *calls: tuple[torch.Tensor, ...]) -> bool:

@@ -12,6 +12,7 @@ from torch import nn
 
 import torchferry
 from torchferry.capture.rewrites import sites
+from torchferry.edits.capture import Site
 
 
 class Counted(nn.Module):
@@ -112,7 +113,7 @@ def program(model: nn.Module, args: tuple[torch.Tensor, ...]):
     case = bound(model, args, {})
     stopped = captured(case)
     found = next(f for f in stopped.findings if f.kind == "rewrites")
-    with sites.applied(case.module, [sites.Site(**s) for s in found.facts["sites"]]):
+    with sites.applied(case.module, [Site(**s) for s in found.facts["sites"]]):
         from torchferry.capture import strategies
         from torchferry.capture.attempt import once
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import torch
 
+from torchferry.edits.inputs import BindByName
 from torchferry.inputs import bind
-from torchferry.records import Case, Edit, Job
+from torchferry.records import Case, Job
 
 IDS = torch.randint(2, 20, (2, 5))
 ONES = torch.ones_like(IDS)
@@ -40,7 +41,7 @@ def test_a_mask_in_the_place_of_the_cache_is_bound_to_the_mask(names: Any) -> No
     (finding,) = [f for f in step.findings if f.kind == "misbound-argument"]
     assert finding.facts["bound_to"] == "past_key_values"
     assert finding.facts["meant"] == "attention_mask"
-    mended = found(input_names=names, edits=(Edit("inputs", "bind-by-name", {"names": finding.facts["names"]}),))
+    mended = found(input_names=names, edits=(BindByName(tuple(finding.facts["names"])),))
     assert mended.fault is None
     assert [s.name for s in mended.value.signature.inputs] == ["input_ids", "attention_mask"]
     assert list(mended.value.feeds((IDS, ONES), {})) == ["input_ids", "attention_mask"]

@@ -13,6 +13,7 @@ from torchferry.capture.attempt import once
 from torchferry.capture.rewrites import given, sites
 from torchferry.capture.rewrites.explore import data_dependence, stop
 from torchferry.capture.rewrites.source import CannotRewrite
+from torchferry.edits.capture import Site
 from torchferry.records import Bound, Fault, Finding, Location
 
 MOST_LINES = 12
@@ -31,7 +32,7 @@ def problems(bound: Bound) -> tuple[Finding, ...]:
 
 
 def _one_by_one(module: Any, bound: Bound) -> Iterator[Finding]:
-    chosen: list[sites.Site] = []
+    chosen: list[Site] = []
     until = time.monotonic() + SECONDS
     while len(chosen) < MOST_LINES and time.monotonic() < until:
         fault = _next(module, bound, chosen)
@@ -43,7 +44,7 @@ def _one_by_one(module: Any, bound: Bound) -> Iterator[Finding]:
         chosen.append(sites.passing(module, str(place.file), int(place.line or 0)))
 
 
-def _next(module: Any, bound: Bound, chosen: list[sites.Site]) -> Fault | None:
+def _next(module: Any, bound: Bound, chosen: list[Site]) -> Fault | None:
     """Return what stops a capture in which the chosen lines are given their values, or None."""
     tape = given.Tape()
     with sites.applied(module, chosen), given.playing(tape):

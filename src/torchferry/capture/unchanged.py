@@ -9,8 +9,9 @@ from typing import Any
 import torch
 
 from torchferry import eager
-from torchferry.capture.rewrites.sites import Site, applied
+from torchferry.capture.rewrites.sites import applied
 from torchferry.capture.rewrites.source import CannotRewrite
+from torchferry.edits.capture import Site
 from torchferry.records import Bound
 
 # right only if the condition spares work and does no more, or if what is set is not read

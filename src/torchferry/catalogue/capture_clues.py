@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from torchferry.records import Case, Diagnosis, Edit, Finding, Location, Repair, Safety
+from torchferry.edits.capture import Rewrite, Site
+from torchferry.records import Case, Diagnosis, Finding, Location, Repair, Safety
 
 WHY = "a capture runs the code on stand-in tensors, which have sizes but no values"
 
@@ -25,13 +27,13 @@ def pinned(finding: Finding) -> bool:
 def rewrites(case: Case, found: Diagnosis, title: str, safety: Safety = "safe", changes: str = "") -> Iterator[Repair]:
     """Yield the rewrites under which the capture succeeded, all lines at once; then the same with both sides computed."""
     for finding in case.findings("rewrites"):
-        sites = list(finding.facts["sites"])
+        sites = tuple(Site(**facts) for facts in finding.facts["sites"])
         more = f", and {len(sites) - 1} more line{'s' if len(sites) > 2 else ''}" if len(sites) > 1 else ""
-        yield Repair(found.code, title + more, Edit("capture", "rewrite", {"sites": sites}), safety, changes)
-        both = [{**s, "how": "where"} if s["how"] == "cond" else s for s in sites]
+        yield Repair(found.code, title + more, Rewrite(sites), safety, changes)
+        both = tuple(replace(s, how="where") if s.how == "cond" else s for s in sites)
         if both != sites:
             words = f"{title}, both sides computed{more}"
-            yield Repair(found.code, words, Edit("capture", "rewrite", {"sites": both}), safety, changes)
+            yield Repair(found.code, words, Rewrite(both), safety, changes)
 
 
 def place(finding: Finding) -> Location:

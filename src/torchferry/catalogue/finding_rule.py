@@ -5,14 +5,16 @@ from __future__ import annotations
 import atexit
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Facts, Finding, Location, Repair, Safety
+from torchferry.edits.check import CheckEdit, FreeSizes, RewriteConstants
+from torchferry.records import Case, Diagnosis, Facts, Finding, Location, Repair, Safety
 
 GUESS = "a guess, not shown"
-Offer = tuple[str, Edit, Safety]  # what it does, in words; the edit; how safe it is
+Offer = tuple[str, CheckEdit, Safety]  # what it does, in words; the edit; how safe it is
 
 
 class FindingRule(Rule):
@@ -55,20 +57,25 @@ class FindingRule(Rule):
         for finding in self.found(case):
             if self.message(finding) == found.message:
                 for title, edit, safety in self.offers(case, finding):
-                    changes = f"{GUESS}: {edit.params['guess']}" if edit.params.get("guess") else ""
+                    changes = f"{GUESS}: {edit.guess}" if edit.guess else ""
                     yield Repair(self.code, title, edit, safety, changes)
                 return
 
 
-def as_guess(title: str, edit: Edit, why: str) -> Offer:
+def as_guess(title: str, edit: CheckEdit, why: str) -> Offer:
     """Return an offer that nothing shows to be right: it is made only when asked for, and what comes out is never `ok`."""
-    return title, Edit(edit.stage, edit.name, {**edit.params, "guess": why}), "unsafe"
+    return title, replace(edit, guess=why), "unsafe"
 
 
 def _guesses(offers: Iterator[Offer]) -> tuple[str, ...]:
     """Return what could be done about it that is only a guess, in words."""
-    guesses = [(title, edit.params["guess"]) for title, edit, _ in offers if edit.params.get("guess")]
+    guesses = [(title, edit.guess) for title, edit, _ in offers if edit.guess]
     return tuple(f'{GUESS}: {title}; {why}; `repair="unsafe"` does it all the same' for title, why in guesses)
+
+
+def node(finding: Finding) -> str:
+    """Return the name of the node that a finding is about."""
+    return (finding.location.onnx_node if finding.location else None) or ""
 
 
 def at(finding: Finding) -> str:
@@ -92,11 +99,13 @@ def shapes(found: dict[str, list[Any]]) -> str:
 
 def offer_of_moving_sizes(facts: Facts) -> Offer:
     """Return the repair that a plan stands for: axes declared as moving, or only what was baked in computed again."""
-    plan, example = facts["plan"], {"example": facts["example"]}  # the sizes at which both files can be compared
-    params = {"rewrites": plan["rewrites"], **example}
-    title, edit = "compute the baked sizes from the inputs", Edit("check", "rewrite-constants", params)
-    if plan["axes"]:
-        title, edit = "let the sizes move", Edit("check", "free-sizes", {**plan, **example})
+    axes, rewrites = facts["plan"]["axes"], tuple(facts["plan"]["rewrites"])
+    example = {name: tuple(sizes) for name, sizes in facts["example"].items()}
+    title, edit = (
+        ("let the sizes move", FreeSizes(axes, rewrites, example))
+        if axes
+        else ("compute the baked sizes from the inputs", RewriteConstants(rewrites, example))
+    )
     return as_guess(title, edit, facts["guess"]) if facts["guess"] else (title, edit, "safe")
 
 

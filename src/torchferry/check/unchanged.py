@@ -12,7 +12,8 @@ from torchferry.check.proof import mends
 from torchferry.check.proof.mending import Mending
 from torchferry.check.run import Opened
 from torchferry.check.trace import Feed
-from torchferry.records import Edit, Fault, Finding
+from torchferry.edits.check import CastAround
+from torchferry.records import Fault, Finding
 
 # Another opset or a rewritten node may sum in another order; anything beyond that is another meaning.
 RELATIVE, ABSOLUTE = 1e-3, 1e-5
@@ -38,9 +39,9 @@ def findings(mending: Mending, original: Path, config: Mapping[str, str] | None 
     return found if compared else mends.not_shown(mending)
 
 
-def overflows(opened: Opened, edits: Sequence[Edit], feeds: Sequence[Feed]) -> list[Finding]:
+def overflows(opened: Opened, edits: Sequence[CastAround], feeds: Sequence[Feed]) -> list[Finding]:
     """Return where a value was cast to int32 on the way to a node, and does not fit."""
-    narrowed = {i for e in edits for entry in e.params["nodes"] if entry["to"] == "int32" for i in entry.get("inputs", ())}
+    narrowed = {i for e in edits for entry in e.nodes if entry.to == "int32" for i in entry.inputs}
     tracer = opened.tracer() if narrowed else None
     found = []
     for number, feed in enumerate(feeds if tracer is not None else ()):

@@ -11,6 +11,7 @@ import onnx
 import torch
 
 from torchferry import eager
+from torchferry.edits.capture import PrepareFloat32Kernels
 from torchferry.progress import Event, tell
 from torchferry.records import Bound, Case, Fault, Finding, Guard, Step, Translated, Verified, ranges_shown
 from torchferry.verify.arrays import array
@@ -92,7 +93,7 @@ def laid_out(case: Case, sides: Sides) -> tuple[Bench, Character, Tape] | Fault:
         return Fault.of(tape.error)
     calls = _calls(bound)
     habits = character(bound.module, used, tape.outputs, calls)
-    lowered = "float32" if case.job.edits_for("capture", "prepare:float32-kernels") else None
+    lowered = "float32" if case.job.edits_for(PrepareFloat32Kernels) else None
     sizes = example_sizes(bound)
     links = coupled(sides, sizes) if case.job.onnx is not None else {}
     kind = traits(bound.module, tape.notes, habits.random)

@@ -10,10 +10,9 @@ from torch.fx.experimental import _config as shape_config
 
 from torchferry import eager
 from torchferry.capture.prepare.forward_mode import by_reverse_mode
-from torchferry.records import Facts
 
 
-def prepare(module: nn.Module, args: tuple[Any, ...], params: Facts) -> nn.Module:
+def prepare(module: nn.Module, args: tuple[Any, ...]) -> nn.Module:
     """Return the flat module with its model replaced by a traced graph, in which gradients are ordinary operators."""
     from torch.fx.experimental.proxy_tensor import make_fx
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from torchferry.capture.rewrites import sites
 from torchferry.capture.rewrites.source import CannotRewrite
+from torchferry.edits.capture import Site
 from torchferry.records import Fault, Finding, Location
 
 MOST_TRIES = 24
@@ -21,11 +22,11 @@ class _Stop:
     """A line that stopped a capture: the rewrites that may suit it, and the one in force."""
 
     fault: Fault
-    options: list[sites.Site]
+    options: list[Site]
     chosen: int = -1
 
     @property
-    def site(self) -> sites.Site | None:
+    def site(self) -> Site | None:
         return self.options[self.chosen] if 0 <= self.chosen < len(self.options) else None
 
 
@@ -34,7 +35,7 @@ class Explored:
     """What stood in the way, in the order it was met; the rewrites that clear it; and whether a program came out."""
 
     findings: tuple[Finding, ...]
-    sites: tuple[sites.Site, ...]
+    sites: tuple[Site, ...]
     cleared: bool
 
 
@@ -43,7 +44,7 @@ class Capture:
     """A capture of a module, and what raises CannotRewrite where rewrites of it are known to change what it computes."""
 
     run: Callable[[], Any]
-    check: Callable[[list[sites.Site]], None]
+    check: Callable[[list[Site]], None]
 
 
 def explore(
@@ -63,7 +64,7 @@ def explore(
     return Explored(findings, chosen, cleared)
 
 
-def _try(module: Any, chosen: list[sites.Site], capture: Capture, where: Callable[[Fault], Location | None]) -> Failed | None:
+def _try(module: Any, chosen: list[Site], capture: Capture, where: Callable[[Fault], Location | None]) -> Failed | None:
     """Return what stopped a capture under these rewrites, and where; None when nothing did."""
     try:
         capture.check(chosen)
@@ -100,7 +101,7 @@ def _advance(module: Any, stops: dict[tuple[str, int], _Stop], fault: Fault, pla
     return False
 
 
-def _of_same_loop(stops: dict[tuple[str, int], _Stop], options: list[sites.Site]) -> tuple[str, int] | None:
+def _of_same_loop(stops: dict[tuple[str, int], _Stop], options: list[Site]) -> tuple[str, int] | None:
     """Return the line under which a loop is being rewritten already, if all that options have to offer is to rewrite it."""
     loops = {(o.file, sites.loop_of(o)) for o in options}
     if len(loops) != 1 or None in next(iter(loops)):

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from torchferry.capture.rewrites import source
-from torchferry.capture.rewrites.sites import Site, rewritten
+from torchferry.capture.rewrites.sites import rewritten
+from torchferry.edits.capture import Site
 
 
 def diff(chosen: Iterable[Site]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from torchferry.capture.rewrites import (
@@ -29,21 +28,7 @@ from torchferry.capture.rewrites import (
 )
 from torchferry.capture.rewrites.blocks import Place, find, places
 from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """A line to rewrite: in which function (by its first line), what it is, and how it is rewritten."""
-
-    file: str
-    line: int
-    function: int
-    kind: str
-    how: str
-
-    def facts(self) -> dict[str, Any]:
-        """Return the site as plain data, fit for an Edit."""
-        return asdict(self)
+from torchferry.edits.capture import Site
 
 
 def _skip_check(function: FunctionNode, line: int) -> None:

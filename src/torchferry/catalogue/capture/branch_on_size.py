@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from torchferry.catalogue import capture_clues as clues
 from torchferry.catalogue.rule import Rule
+from torchferry.edits.capture import Piecewise, Rewrite, Site
 from torchferry.guards import holds, words
-from torchferry.records import Case, Diagnosis, Edit, Finding, Job, Repair, Trial
+from torchferry.records import Case, Diagnosis, Finding, Job, Repair, Trial
 
 
 class BranchOnSize(Rule):
@@ -63,9 +64,12 @@ class BranchOnSize(Rule):
                 continue
             for site in finding.facts.get("sites", ()):
                 title = f"the branch in line {site['line']} put into the graph, for sizes on both sides"
-                yield Repair(self.code, title, Edit("capture", "rewrite", {"sites": [dict(site)]}))
-            pieces = Edit("capture", "piecewise", {"guard": finding.facts["guard"]})
-            yield Repair(self.code, f"captured for both sides of `{words(finding.facts['guard'])}` and joined", pieces)
+                yield Repair(self.code, title, Rewrite((Site(**site),)))
+            yield Repair(
+                self.code,
+                f"captured for both sides of `{words(finding.facts['guard'])}` and joined",
+                Piecewise(finding.facts["guard"]),
+            )
 
 
 def broken(case: Case, finding: Finding) -> Trial | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file, node
+from torchferry.edits.check import CastBranches
+from torchferry.records import Case, Finding, Job
 
 
 class BranchTypesDiffer(FindingRule):
@@ -29,12 +30,8 @@ class BranchTypesDiffer(FindingRule):
         return f"cast to {finding.facts['to']} in the other branch"
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        params = {
-            "node": finding.location.onnx_node if finding.location else "",
-            "index": finding.facts["index"],
-            "to": finding.facts["to"],
-        }
-        yield f"cast both branches to {finding.facts['to']}", Edit("check", "cast-branches", params), "safe"
+        edit = CastBranches(node(finding), finding.facts["index"], finding.facts["to"])
+        yield f"cast both branches to {finding.facts['to']}", edit, "safe"
 
 
 def bad() -> Job:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file, node
+from torchferry.edits.check import CastCarried
+from torchferry.records import Case, Finding, Job
 
 
 class CarriedTypeChanges(FindingRule):
@@ -32,12 +33,8 @@ class CarriedTypeChanges(FindingRule):
         return f"cast it to {finding.facts['to']} before the loop and at the end of its body"
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        params = {
-            "node": finding.location.onnx_node if finding.location else "",
-            "index": finding.facts["index"],
-            "to": finding.facts["to"],
-        }
-        yield f"carry it as {finding.facts['to']}", Edit("check", "cast-carried", params), "safe"
+        edit = CastCarried(node(finding), finding.facts["index"], finding.facts["to"])
+        yield f"carry it as {finding.facts['to']}", edit, "safe"
 
 
 def bad() -> Job:

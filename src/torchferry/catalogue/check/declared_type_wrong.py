@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.edits.check import DeclareTypes
+from torchferry.records import Case, Finding, Job
 
 
 class DeclaredTypeWrong(FindingRule):
@@ -34,7 +35,7 @@ class DeclaredTypeWrong(FindingRule):
         return f"declare it {finding.facts['real']}, or cast it to {finding.facts['declared']} in the graph"
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        yield "declare the types that the nodes give", Edit("check", "declare-types", {}), "safe"
+        yield "declare the types that the nodes give", DeclareTypes(), "safe"
 
 
 def bad() -> Job:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.edits.check import RenameShadowed
+from torchferry.records import Case, Finding, Job
 
 
 class InnerNameShadowsOuter(FindingRule):
@@ -33,7 +34,7 @@ class InnerNameShadowsOuter(FindingRule):
         return "rename the inner value"
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        yield "rename the inner values", Edit("check", "rename-shadowed", {}), "safe"
+        yield "rename the inner values", RenameShadowed(), "safe"
 
 
 def bad() -> Job:

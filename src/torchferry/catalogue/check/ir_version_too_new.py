@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.edits.check import SetIr
+from torchferry.records import Case, Finding, Job
 
 
 class IrVersionTooNew(FindingRule):
@@ -36,7 +37,7 @@ class IrVersionTooNew(FindingRule):
         return f"set `model.ir_version = {_to(finding)}` before saving, or use a newer onnxruntime"
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        yield f"stamp IR version {_to(finding)}", Edit("check", "set-ir", {"to": _to(finding)}), "safe"
+        yield f"stamp IR version {_to(finding)}", SetIr(_to(finding)), "safe"
 
 
 def _to(finding: Finding) -> int:

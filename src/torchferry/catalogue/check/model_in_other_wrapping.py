@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.edits.check import ReadAs
+from torchferry.records import Case, Finding, Job
 
 
 class ModelInOtherWrapping(FindingRule):
@@ -34,7 +35,7 @@ class ModelInOtherWrapping(FindingRule):
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
         kind = finding.facts["kind"]
-        yield "read it as what it is", Edit("check", "read-as", {"kind": "onnx" if kind == "onnx-named-ort" else kind}), "safe"
+        yield "read it as what it is", ReadAs("onnx" if kind == "onnx-named-ort" else kind), "safe"
 
 
 SAYS = {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file, node
+from torchferry.edits.check import CastAround, ConvertOpset, Decompose, ModerniseOldForms, OtherType, Retype
+from torchferry.records import Case, Finding, Job
 
 
 class NoKernelForType(FindingRule):
@@ -41,21 +42,27 @@ class NoKernelForType(FindingRule):
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
         found = self.found(case)
         if "bfloat16" in finding.facts["types"]:
-            yield "compute in float instead of bfloat16", Edit("check", "retype", {"from": "bfloat16", "to": "float"}), "safe"
+            yield "compute in float instead of bfloat16", Retype("bfloat16", "float"), "safe"
         instead = finding.facts["instead"]
         if instead is None:
             return
         if instead["how"] == "opset":
-            yield f"convert to opset {instead['to']}", Edit("check", "convert-opset", {"to": instead["to"]}), "safe"
+            yield f"convert to opset {instead['to']}", ConvertOpset(instead["to"]), "safe"
         elif instead["how"] == "modernise":
-            yield "write it as opset 7 has it", Edit("check", "modernise-old-forms", {"to": 7}), "safe"
+            yield "write it as opset 7 has it", ModerniseOldForms(), "safe"
         elif instead["how"] == "decompose":
-            nodes = [f.location.onnx_node for f in found if f.location and (f.facts["instead"] or {}).get("how") == "decompose"]
-            yield "write it out in operators that the runtime has", Edit("check", "decompose", {"nodes": nodes}), "safe"
+            nodes = tuple(node(f) for f in found if f.location and (f.facts["instead"] or {}).get("how") == "decompose")
+            yield "write it out in operators that the runtime has", Decompose(nodes), "safe"
         else:
             around = [f for f in found if (f.facts["instead"] or {}).get("how") in ("cast", "attribute")]
-            entries = [{"node": f.location.onnx_node, **f.facts["instead"]} for f in around if f.location]
-            yield f"compute it in {instead['to']}", Edit("check", "cast-around", {"nodes": entries}), "safe"
+            entries = tuple(_other_type(f) for f in around if f.location)
+            yield f"compute it in {instead['to']}", CastAround(entries), "safe"
+
+
+def _other_type(finding: Finding) -> OtherType:
+    said = finding.facts["instead"]
+    inputs, places = tuple(said.get("inputs", ())), tuple(said.get("places", ()))
+    return OtherType(node(finding), said["how"], said.get("attribute", ""), said["from"], said["to"], inputs, places)
 
 
 SAYS = {

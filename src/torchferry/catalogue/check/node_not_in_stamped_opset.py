@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file, node
+from torchferry.edits.check import Decompose, StampOpset
+from torchferry.records import Case, Finding, Job
 
 
 class NodeNotInStampedOpset(FindingRule):
@@ -36,21 +37,13 @@ class NodeNotInStampedOpset(FindingRule):
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
         facts = finding.facts
-        recipes = [f.location.onnx_node for f in self.found(case) if f.facts.get("recipe") and f.location]
-        write_out: Offer = (
-            "write the node out in operators of the stamped opset",
-            Edit("check", "decompose", {"nodes": recipes}),
-            "safe",
-        )
+        recipes = tuple(node(f) for f in self.found(case) if f.facts.get("recipe") and f.location)
+        write_out: Offer = ("write the node out in operators of the stamped opset", Decompose(recipes), "safe")
         if facts["fits"] is not None:
             lower = facts["fits"] < facts["stamped"] and len(recipes) == len(self.found(case))
             if recipes and (lower or not facts["keeps"]):  # a lower stamp is one for all the other nodes too
                 yield write_out
-            yield (
-                f"stamp opset {facts['fits']}",
-                Edit("check", "stamp-opset", {"to": facts["fits"]}),
-                "safe" if facts["keeps"] else "unsafe",
-            )
+            yield f"stamp opset {facts['fits']}", StampOpset(facts["fits"]), "safe" if facts["keeps"] else "unsafe"
         if recipes:
             yield write_out
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file, listed
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file, listed, node
+from torchferry.edits.check import CastOperands
+from torchferry.records import Case, Finding, Job
 
 
 class OperandTypesDiffer(FindingRule):
@@ -39,12 +40,8 @@ class OperandTypesDiffer(FindingRule):
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
         if not finding.facts["castable"]:
             return
-        params = {
-            "node": finding.location.onnx_node if finding.location else "",
-            "values": finding.facts["cast"],
-            "to": finding.facts["to"],
-        }
-        yield f"cast {listed(finding.facts['cast'])} to {finding.facts['to']}", Edit("check", "cast-operands", params), "safe"
+        edit = CastOperands(node(finding), tuple(finding.facts["cast"]), finding.facts["to"])
+        yield f"cast {listed(finding.facts['cast'])} to {finding.facts['to']}", edit, "safe"
 
 
 def bad() -> Job:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file, listed
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.edits.check import ConvertOpset, StampOpset
+from torchferry.records import Case, Finding, Job
 
 
 class OpsetTooNew(FindingRule):
@@ -39,9 +40,9 @@ class OpsetTooNew(FindingRule):
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
         most, domain = finding.facts["most"], finding.facts.get("domain", "")
         if domain:
-            yield f"stamp {domain} {most}", Edit("check", "stamp-opset", {"to": most, "domain": domain}), "safe"
+            yield f"stamp {domain} {most}", StampOpset(most, domain), "safe"
         else:
-            yield f"convert to opset {most}", Edit("check", "convert-opset", {"to": most}), "safe"
+            yield f"convert to opset {most}", ConvertOpset(most), "safe"
 
 
 def bad() -> Job:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, as_guess, example_file, listed
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.edits.check import RenameOutput
+from torchferry.records import Case, Finding, Job
 
 
 class OutputNobodyMakes(FindingRule):
@@ -34,7 +35,7 @@ class OutputNobodyMakes(FindingRule):
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
         if (take := finding.facts["take"]) is not None:
-            edit = Edit("check", "rename-output", {"value": take, "output": finding.facts["value"]})
+            edit = RenameOutput(take, finding.facts["value"])
             yield as_guess(f"give `{take}` that name", edit, "a node behind it may have been lost")
 
 

@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file, listed
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.edits.check import FlipWeights
+from torchferry.records import Case, Finding, Job
 
 
 class SumsCutOff(FindingRule):
@@ -53,9 +54,9 @@ class SumsCutOff(FindingRule):
         )
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        nodes = [n for f in self.found(case) if f.facts["mended"] for n in f.facts["nodes"]]
+        nodes = tuple(n for f in self.found(case) if f.facts["mended"] for n in f.facts["nodes"])
         if nodes:
-            yield "keep weights 128 higher, with their zero point", Edit("check", "flip-weights", {"nodes": nodes}), "safe"
+            yield "keep weights 128 higher, with their zero point", FlipWeights(nodes), "safe"
 
 
 def bad() -> Job:

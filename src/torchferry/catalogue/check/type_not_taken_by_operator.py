@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Finding, Job, Safety
+from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file, node
+from torchferry.edits.check import CastAround, CastOperands, ConvertOpset, OtherType
+from torchferry.records import Case, Finding, Job, Safety
 
 
 class TypeNotTakenByOperator(FindingRule):
@@ -39,16 +40,16 @@ class TypeNotTakenByOperator(FindingRule):
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
         facts = finding.facts
         if facts["newer"] is not None:
-            yield f"convert to opset {facts['newer']}", Edit("check", "convert-opset", {"to": facts["newer"]}), "safe"
+            yield f"convert to opset {facts['newer']}", ConvertOpset(facts["newer"]), "safe"
         if facts["to"] is None or finding.location is None:
             return
-        node, safety = finding.location.onnx_node, _safety(facts["lossless"])
+        safety = _safety(facts["lossless"])
         if facts["back"]:
-            entry = {"node": node, "from": facts["type"], "to": facts["to"], "inputs": [facts["value"]]}
-            yield f"compute it in {facts['to']}", Edit("check", "cast-around", {"nodes": [entry]}), safety
+            entry = OtherType(node(finding), from_=facts["type"], to=facts["to"], inputs=(facts["value"],))
+            yield f"compute it in {facts['to']}", CastAround((entry,)), safety
         else:
-            params = {"node": node, "values": [facts["value"]], "to": facts["to"]}
-            yield f"cast `{facts['value']}` to {facts['to']}", Edit("check", "cast-operands", params), safety
+            edit = CastOperands(node(finding), (facts["value"],), facts["to"])
+            yield f"cast `{facts['value']}` to {facts['to']}", edit, safety
 
 
 def _safety(lossless: bool) -> Safety:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file, listed
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.edits.check import DropRepeatedNodes
+from torchferry.records import Case, Finding, Job
 
 
 class ValueDefinedTwice(FindingRule):
@@ -32,7 +33,7 @@ class ValueDefinedTwice(FindingRule):
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
         if finding.facts["same"]:
-            yield "drop the repetition", Edit("check", "drop-repeated-nodes", {}), "safe"
+            yield "drop the repetition", DropRepeatedNodes(), "safe"
 
 
 def bad() -> Job:

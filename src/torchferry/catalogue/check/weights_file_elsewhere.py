@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, as_guess, example_file_with_data, listed
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.edits.check import RelocateData
+from torchferry.records import Case, Finding, Job
 
 
 class WeightsFileElsewhere(FindingRule):
@@ -41,12 +42,12 @@ class WeightsFileElsewhere(FindingRule):
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
         title = f"read the weights from `{finding.facts['found']}`"
         if finding.facts["guess"]:
-            edit = Edit("check", "relocate-data", {"moves": {finding.facts["data"]: finding.facts["found"]}})
+            edit = RelocateData({finding.facts["data"]: finding.facts["found"]})
             yield as_guess(title, edit, finding.facts["guess"])
             return
         moves = {f.facts["data"]: f.facts["found"] for f in self.found(case) if f.facts["found"] and not f.facts["guess"]}
         if moves:
-            yield title, Edit("check", "relocate-data", {"moves": moves}), "safe"
+            yield title, RelocateData(moves), "safe"
 
 
 WHY = {

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from torchferry.catalogue.numerics.wording import diagnosis, output
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Repair
+from torchferry.edits.translate import GuardPadBeforeMaxpool, SessionOptions
+from torchferry.records import Case, Diagnosis, Job, Repair
 
 
 class WrongOnlyWhenOptimisedByOnnxruntime(Rule):
@@ -45,10 +46,9 @@ class WrongOnlyWhenOptimisedByOnnxruntime(Rule):
         for finding in case.findings("wrong-only-when-optimised-by-onnxruntime"):
             names = list(finding.facts["optimisers"])
             if names == ["Pad_Fusion"]:
-                edit = Edit("translate", "graph-pass", {"name": "guard-pad-before-maxpool"})
-                yield Repair(self.code, "keep onnxruntime from folding the padding into the pooling", edit)
+                yield Repair(self.code, "keep onnxruntime from folding the padding into the pooling", GuardPadBeforeMaxpool())
             elif names:
-                off = Edit("translate", "session", {"disabled": names})
+                off = SessionOptions(tuple(names))
                 yield Repair(self.code, f"switch {', '.join(names)} off", off, "unsafe", "every session must switch it off")
 
 

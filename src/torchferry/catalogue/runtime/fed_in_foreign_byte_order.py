@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.edits.check import CoerceFeeds
+from torchferry.records import Case, Finding, Job
 
 
 class FedInForeignByteOrder(FindingRule):
@@ -31,7 +32,7 @@ class FedInForeignByteOrder(FindingRule):
         return "swap the bytes before feeding: `x.astype(x.dtype.newbyteorder('='))`"
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        yield "let torchferry.InferenceSession coerce the feed", Edit("check", "coerce-feeds", {}), "safe"
+        yield "let torchferry.InferenceSession coerce the feed", CoerceFeeds(), "safe"
 
 
 def bad() -> Job:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.edits.check import CoerceFeeds
+from torchferry.records import Case, Finding, Job
 
 
 class FedNoArray(FindingRule):
@@ -30,7 +31,7 @@ class FedNoArray(FindingRule):
         return f"feed `{finding.location.input_name if finding.location else ''}` as a numpy array"
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
-        yield "let torchferry.InferenceSession coerce the feed", Edit("check", "coerce-feeds", {}), "safe"
+        yield "let torchferry.InferenceSession coerce the feed", CoerceFeeds(), "safe"
 
 
 def bad() -> Job:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, as_guess, at, example_file
-from torchferry.records import Case, Edit, Finding, Job
+from torchferry.edits.check import ZeroMaskedRows
+from torchferry.records import Case, Finding, Job
 
 
 class MaskedRowGivesNan(FindingRule):
@@ -34,7 +35,7 @@ class MaskedRowGivesNan(FindingRule):
 
     def offers(self, case: Case, finding: Finding) -> Iterator[Offer]:
         title = "give zeros for rows that are masked throughout"
-        edit = Edit("check", "zero-masked-rows", {"nodes": finding.facts["nodes"]})
+        edit = ZeroMaskedRows(tuple(finding.facts["nodes"]))
         if finding.facts["attention"]:
             yield title, edit, "safe"
         else:

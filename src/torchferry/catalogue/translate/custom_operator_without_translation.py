@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Location, Repair
+from torchferry.edits.translate import InlineCustomOperator
+from torchferry.records import Case, Diagnosis, Job, Location, Repair
 
 
 class CustomOperatorWithoutTranslation(Rule):
@@ -43,8 +44,7 @@ class CustomOperatorWithoutTranslation(Rule):
         for finding in case.findings("custom-operator"):
             if finding.facts.get("has_body") and finding.location == found.location:
                 operator = finding.facts["operator"]
-                edit = Edit("translate", "inline-custom-operator", {"operator": operator})
-                yield Repair(self.code, f"the Python body of `{operator}` traced into the graph", edit)
+                yield Repair(self.code, f"the Python body of `{operator}` traced into the graph", InlineCustomOperator(operator))
 
 
 def skeleton(operator: str, schema: str) -> str:
