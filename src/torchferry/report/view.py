@@ -12,7 +12,7 @@ from typing import Protocol
 
 from torchferry.certificate import given_up, versions
 from torchferry.edits.inputs import Narrow
-from torchferry.records import Case, Diagnosis, History, Job, Repair, Signature, TensorSpec, Trial
+from torchferry.records import Case, Diagnosis, History, Job, Outcome, Repair, Signature, TensorSpec, Trial
 from torchferry.report import said, source
 from torchferry.report.standing import feeds_mended, unwritten
 from torchferry.report.words import headline, lower_start, span
@@ -112,7 +112,7 @@ class Run:
     """One trial."""
 
     name: str
-    outcome: str
+    outcome: Outcome
     worst: float
     max_abs: float
     seconds: float

@@ -13,7 +13,7 @@ import torch
 from torchferry import eager
 from torchferry.edits.capture import PrepareFloat32Kernels
 from torchferry.progress import Event, tell
-from torchferry.records import Bound, Case, Fault, Finding, Guard, Step, Translated, Verified, ranges_shown
+from torchferry.records import FAILING, Bound, Case, Fault, Finding, Guard, Step, Translated, Verified, ranges_shown
 from torchferry.verify.arrays import array
 from torchferry.verify.coverage.assess import assess
 from torchferry.verify.explain.by_size import by_size
@@ -148,7 +148,7 @@ def _trials(case: Case, bench: Bench, tries: Tries, graph: onnx.GraphProto) -> I
         found = judge(bench, plan, args, thorough=failures < PROVEN)
         tell(Event("tick", "verify", plan.title, found.trial.seconds, purse.number, purse.most))
         yield replace(found, trial=replace(found.trial, call=args)) if plan.values == "reached" else found
-        failures += found.trial.outcome in ("differ", "file-refused")
+        failures += found.trial.outcome in FAILING
         if purse.large and failures >= ENOUGH:  # each costs seconds, and the point is made
             return
 

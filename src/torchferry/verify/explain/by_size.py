@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from torchferry.records import Case, Finding
+from torchferry.records import FAILING, Case, Finding
 from torchferry.verify.judge.trial import Bench, Judged, judge
 from torchferry.verify.trials.plans import Plan
 
@@ -19,7 +19,7 @@ Verdict = Literal["right", "wrong", "mixed"]
 
 def by_size(case: Case, bench: Bench, judged: Sequence[Judged]) -> tuple[Finding, ...]:
     """Return how the file does at the sizes of the trials that failed, one dim moved at a time; () where none may be given up."""
-    failed = [j.trial.sizes for j in judged if j.trial.outcome in ("differ", "file-refused")]
+    failed = [j.trial.sizes for j in judged if j.trial.outcome in FAILING]
     free = [d.name for d in bench.sides.bound.signature.dims if not d.asked]
     if not failed or not free or case.job.onnx is not None:
         return ()
@@ -52,7 +52,7 @@ def _verdict(bench: Bench, sizes: Mapping[str, int]) -> Verdict:
         except ValueError:
             continue
         if outcome != "eager-refused":
-            seen.add(outcome not in ("differ", "file-refused"))
+            seen.add(outcome not in FAILING)
         if len(seen) == 2:
             break
     return "mixed" if len(seen) != 1 else "right" if True in seen else "wrong"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from torchferry.records import Case, Finding
+from torchferry.records import FAILING, Case, Finding, Outcome
 from torchferry.verify.explain import misnamed
 from torchferry.verify.explain.behaviour import behaviour
 from torchferry.verify.explain.locate import locate
@@ -28,10 +28,11 @@ def findings(case: Case, bench: Bench, judged: Sequence[Judged], habits: Charact
     """Return what the trials showed, and how the model behaves when called again."""
     found = [*behaviour(bench, habits, tape)]
     bench = replace(bench, home=_home(judged, bench))
-    wrong = [j for j in judged if j.trial.outcome in ("differ", "file-refused")]
+    wrong = [j for j in judged if j.trial.outcome in FAILING]
     for failing in _one_of_each(wrong, bench):
         found.append(_culprit(case, bench, failing, judged, tape))
-    for outcome in ("padding-only", "eager-cut-off"):
+    excused: tuple[Outcome, ...] = ("padding-only", "eager-cut-off")
+    for outcome in excused:
         first = next((j for j in judged if j.trial.outcome == outcome), None)
         if first is not None:
             found.append(Finding(outcome, None, facts_of(first, bench)))
@@ -80,7 +81,7 @@ def _weight(failing: Judged) -> tuple[int, int, int]:
 def _culprit(case: Case, bench: Bench, failing: Judged, judged: Sequence[Judged], tape: Tape) -> Finding:
     failing = shrink(bench, failing)
     facts = facts_of(failing, bench)
-    facts["failing"] = [j.trial.name for j in judged if j.trial.outcome in ("differ", "file-refused")][:8]
+    facts["failing"] = [j.trial.name for j in judged if j.trial.outcome in FAILING][:8]
     refused = failing.trial.outcome == "file-refused"
     if not refused and (blamed := blame_runtime(bench, failing)) is not None:
         facts.update(optimisers=list(blamed.optimisers), stage="onnxruntime's optimiser", cause="optimiser", value=blamed.value)
