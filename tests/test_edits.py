@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import pickle
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -18,7 +19,9 @@ from torchferry.edits.inputs import Narrow
 from torchferry.edits.stored import kinds, read
 from torchferry.edits.translate import PropagateNan, SessionOptions
 from torchferry.errors import UsageError
-from torchferry.records import Edit, Job
+from torchferry.records import Case, Edit, History, Job
+from torchferry.report.recipe import script
+from torchferry.result import Result
 
 SOURCE = Path(__file__).parent.parent / "src" / "torchferry"
 ELSEWHERE = [p for p in sorted(SOURCE.rglob("*.py")) if p.relative_to(SOURCE).parts[0] != "edits"]
@@ -112,7 +115,14 @@ def test_every_edit_is_frozen_has_slots_and_says_what_it_does(kind: Any) -> None
 def test_an_edit_that_was_stored_is_the_same_again(edit: Edit) -> None:
     stored = json.loads(json.dumps(edit.params))
     assert read(edit.stage, edit.name, stored) == edit
-    assert torchferry.Edit(edit.stage, edit.name, stored) == edit, "as a recipe has it"
+    assert pickle.loads(pickle.dumps(edit)) == edit
+
+
+def test_a_recipe_starts_from_the_same_edits(monkeypatch: pytest.MonkeyPatch) -> None:
+    case, given = Case(Job(edits=tuple(EXAMPLES))), dict[str, Any]()
+    monkeypatch.setattr(torchferry, "export", lambda *args, **options: given.update(options), raising=False)
+    exec(script(Result("export", History((case,), case), None, 0.0, 0)), {"model": None, "args": (), "kwargs": {}})
+    assert given["edits"] == EXAMPLES
 
 
 def test_the_words_of_an_edit() -> None:

@@ -149,7 +149,7 @@ Call = tuple[tuple[Any, ...], Mapping[str, Any]]  # (args, kwargs)
 
 
 class _ByName(type):
-    """Lets `Edit(stage, name, params)`, as recipes print it, give the edit of that name: none is an Edit and nothing else."""
+    """Lets `Edit(stage, name, params)`, as recipes print it, give the edit of that name: nothing is an Edit and no more."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is not Edit:

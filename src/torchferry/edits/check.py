@@ -77,7 +77,7 @@ class ModerniseOldForms(GraphPass):
     """Write the forms of opsets 1 to 6 as opset 7 has them."""
 
     name = "modernise-old-forms"
-    to: int = 7
+    to: int
 
 
 # --- names ----------------------------------------------------------------------------------------

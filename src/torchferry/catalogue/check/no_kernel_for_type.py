@@ -49,7 +49,7 @@ class NoKernelForType(FindingRule):
         if instead["how"] == "opset":
             yield f"convert to opset {instead['to']}", ConvertOpset(instead["to"]), "safe"
         elif instead["how"] == "modernise":
-            yield "write it as opset 7 has it", ModerniseOldForms(), "safe"
+            yield "write it as opset 7 has it", ModerniseOldForms(7), "safe"
         elif instead["how"] == "decompose":
             nodes = tuple(node(f) for f in found if f.location and (f.facts["instead"] or {}).get("how") == "decompose")
             yield "write it out in operators that the runtime has", Decompose(nodes), "safe"
