@@ -35,6 +35,7 @@ from torch.onnx._internal.exporter._registration import ONNXRegistry
 
 import torchferry
 from torchferry.capture import capture
+from torchferry.edits.capture import PrepareFloat32Kernels
 from torchferry.records import Bound, Case, Edit, Fault, Job, Signature, Step, TensorSpec
 from torchferry.translate import translate
 from torchferry.verify.arrays import arrays
@@ -64,8 +65,8 @@ def ours(call: Call, folder: Path, worker: Worker) -> Path | str:
     dtype = next((name for name in ("bfloat16", "float64") if any(t.dtype == getattr(torch, name) for t in call.tensors)), None)
     if isinstance(path, str) or dtype is None or _loads(path, worker):
         return path
-    for number, params in enumerate(({"dtype": dtype}, {"dtype": dtype, "all": True})):
-        again = _ours(call, folder / f"again{number}", (Edit("capture", "prepare:float32-kernels", params),))
+    for number, everywhere in enumerate((False, True)):
+        again = _ours(call, folder / f"again{number}", (PrepareFloat32Kernels(dtype, all=everywhere),))
         if isinstance(again, Path) and _loads(again, worker):
             return again
     return path

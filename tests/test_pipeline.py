@@ -9,10 +9,10 @@ import pytest
 
 from torchferry import pipeline
 from torchferry.diagnose import diagnose
+from torchferry.edits.capture import PrepareDense
 from torchferry.records import (
     Case,
     Diagnosis,
-    Edit,
     Fault,
     History,
     Job,
@@ -42,7 +42,7 @@ def error(code: str, line: int) -> Diagnosis:
     return Diagnosis(code, "wrong", location=Location("model.py", line))
 
 
-REPAIR = Repair("CAP001", "mend it", Edit("capture", "mend"))
+REPAIR = Repair("CAP001", "mend it", PrepareDense())
 
 
 def judged(before: Case, after: Case, mended: Diagnosis) -> History:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from torchferry.edits.capture import Rewrite
 from torchferry.errors import UsageError
 from torchferry.files import check_writable, move_into_place, workspace, write_text
 from torchferry.records import Bound, Case, Diagnosis, History, Repair, Trial
@@ -74,7 +75,7 @@ class Result:
         """The source repairs that were made in memory, as a unified diff that `git apply` takes; empty if there are none."""
         from torchferry.capture.rewrites import diff
 
-        return diff(self.history.best.job.edits_for("capture"))
+        return diff(self.history.best.job.edits_for(Rewrite))
 
     def feeds(self, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return {input name: array} for `session.run(None, ...)` from arguments as the model takes them.

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from torchferry.capture import capture
+from torchferry.edits.capture import Rewrite
 from torchferry.records import Bound, Case, Dim, Edit, Job, Signature, Step, TensorSpec
 from torchferry.records.findings import RewritesFound
 
@@ -53,7 +54,7 @@ def healed(what: Bound) -> Step:
     """Return the answer after the rewrites that the first one offers, if it offers any."""
     step = captured(what)
     found = [f for f in step.findings if isinstance(f, RewritesFound)]
-    return captured(what, Edit("capture", "rewrite", {"sites": [s.facts() for s in found[0].sites]})) if found else step
+    return captured(what, Rewrite(found[0].sites)) if found else step
 
 
 def agrees(step: Step, model: torch.nn.Module, *calls: tuple[torch.Tensor, ...]) -> bool:

@@ -11,7 +11,16 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from torchferry.capture import prepare
 from torchferry.capture.prepare import flex
-from torchferry.records import Edit
+from torchferry.edits.capture import (
+    Prepare,
+    PrepareBaked,
+    PrepareDense,
+    PrepareEncoder,
+    PrepareFloat32Kernels,
+    PrepareGradients,
+    PrepareQuantised,
+    PrepareScript,
+)
 from torchferry.records.findings import EncoderFastPath, GradientInside, NestedTensor
 
 MOVES = torch.export.Dim.DYNAMIC
@@ -29,8 +38,8 @@ class Flat(nn.Module):
         return self.run((x,))
 
 
-def prepared(model: nn.Module, name: str, *args: torch.Tensor) -> Any:
-    return prepare.apply(Flat(model), args, [Edit("capture", f"prepare:{name}")])
+def prepared(model: nn.Module, edit: Prepare, *args: torch.Tensor) -> Any:
+    return prepare.apply(Flat(model), args, [edit])
 
 
 def same(model: nn.Module, other: Any, *calls: tuple[torch.Tensor, ...]) -> None:
@@ -46,7 +55,7 @@ def test_bfloat16_operators_compute_in_float32_and_round() -> None:
     x = torch.randn(2, 2, 12).bfloat16()
     with torch.no_grad():
         program = torch.export.export(model, (x,), dynamic_shapes=({0: MOVES},), strict=False)
-        revised = prepare.revise(program, [Edit("capture", "prepare:float32-kernels", {"dtype": "bfloat16"})])
+        revised = prepare.revise(program, [PrepareFloat32Kernels("bfloat16")])
         other = torch.randn(5, 2, 12).bfloat16()
         assert torch.equal(revised.module()(other), model(other))
     convolutions = [n for n in revised.graph.nodes if "conv" in str(n.target)]
@@ -67,7 +76,7 @@ def test_autocast_blocks_become_casts_before_they_are_computed_in_float32() -> N
     model, x = Mixed().eval(), torch.randn(2, 4)
     with torch.no_grad():
         program = torch.export.export(model, (x,), strict=False)
-        revised = prepare.revise(program, [Edit("capture", "prepare:float32-kernels", {"dtype": "bfloat16"})])
+        revised = prepare.revise(program, [PrepareFloat32Kernels("bfloat16")])
         assert torch.equal(revised.module()(x), model(x))
     assert all(n.meta["val"].dtype == torch.float32 for n in revised.graph.nodes if "linear" in str(n.target))
 
@@ -87,7 +96,7 @@ def test_encoder_zeroes_padding_exactly_when_eager_does(norm: int | None) -> Non
     model = Encoder().eval()
     right = torch.tensor([[False, False, False, True], [False, True, True, True]])
     x = torch.randn(2, 4, 8)
-    other = prepared(model, "encoder", x, right)
+    other = prepared(model, PrepareEncoder(), x, right)
     assert EncoderFastPath not in {type(f) for f in prepare.survey(other, ())}
     same(model, other, (x, right), (x, right.flip(1)), (x, torch.zeros(2, 4, dtype=torch.bool)))
 
@@ -105,7 +114,7 @@ def test_gradients_inside_forward_become_operators_for_any_size() -> None:
 
     torch.manual_seed(0)
     model = Forces().eval()
-    other = prepared(model, "gradients", torch.randn(4, 3))
+    other = prepared(model, PrepareGradients(), torch.randn(4, 3))
     program = torch.export.export(other, (torch.randn(4, 3),), dynamic_shapes=({0: MOVES},), strict=False)
     x = torch.randn(7, 3)
     torch.testing.assert_close(program.module()(x)[0], model(x))
@@ -125,7 +134,7 @@ def test_forward_mode_derivatives_are_right_for_any_size_and_torch_keeps_its_own
     torch.manual_seed(0)
     own = torch.func.jvp, torch.func.jacfwd
     model = Velocity().eval()
-    other = prepared(model, "gradients", torch.randn(4, 2))
+    other = prepared(model, PrepareGradients(), torch.randn(4, 2))
     program = torch.export.export(other, (torch.randn(4, 2),), dynamic_shapes=({0: MOVES},), strict=False)
     x = torch.randn(7, 2)
     torch.testing.assert_close(tuple(program.module()(x)), model(x))
@@ -159,7 +168,7 @@ def test_sparse_constants_become_dense(layout: str) -> None:
             return torch.sparse.mm(self.adjacency, x) + torch.sparse.mm(self.adjacency, x).relu()
 
     model = Graph().eval()
-    same(model, prepared(model, "dense"), (torch.randn(4, 3),))
+    same(model, prepared(model, PrepareDense()), (torch.randn(4, 3),))
     assert model.adjacency.layout != torch.strided
 
 
@@ -169,7 +178,7 @@ def test_sparse_tensors_made_in_forward_become_dense() -> None:
             index = torch.tensor([[0, 1, 1, 1], [2, 0, 2, 2]])
             return torch.sparse.mm(torch.sparse_coo_tensor(index, torch.ones(4), (3, 3)).coalesce(), x)
 
-    same(Made(), prepared(Made(), "dense"), (torch.randn(3, 2),))
+    same(Made(), prepared(Made(), PrepareDense()), (torch.randn(3, 2),))
 
 
 def test_parametrised_weights_are_computed_once_and_the_original_keeps_its_own() -> None:
@@ -177,14 +186,17 @@ def test_parametrised_weights_are_computed_once_and_the_original_keeps_its_own()
     model = nn.Sequential(
         nn.utils.parametrizations.orthogonal(nn.Linear(4, 4)), nn.utils.parametrizations.weight_norm(nn.Linear(4, 2))
     ).eval()
-    other = prepared(model, "baked")
+    other = prepared(model, PrepareBaked())
     same(model, other, (torch.randn(3, 4),))
     assert not any(nn.utils.parametrize.is_parametrized(m) for m in other.modules())
     assert all(nn.utils.parametrize.is_parametrized(m) for m in model)
 
 
-@pytest.mark.parametrize("name", ["dense", "encoder", "baked", "script", "quantised"])
-def test_the_model_that_is_given_stays_as_it_was(name: str) -> None:
+PARTS = [PrepareDense(), PrepareEncoder(), PrepareBaked(), PrepareScript(), PrepareQuantised()]
+
+
+@pytest.mark.parametrize("edit", PARTS, ids=lambda e: e.name)
+def test_the_model_that_is_given_stays_as_it_was(edit: Prepare) -> None:
     model = nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(3, 3)), nn.LSTM(3, 2), torch.nn.Identity())
     model[2].table = torch.eye(2).to_sparse_csr()  # which cannot be copied
     model[2].child = torch.jit.script(nn.ReLU())
@@ -192,7 +204,7 @@ def test_the_model_that_is_given_stays_as_it_was(name: str) -> None:
     flat = Flat(model.eval())
     flat.run = lambda tensors: flat.model[1](flat.model[0](tensors[0]))  # type: ignore[method-assign]
     kinds, state = [type(m) for m in flat.modules()], {k: id(v) for m in flat.modules() for k, v in vars(m).items()}
-    prepare.apply(flat, (torch.randn(4, 2, 3),), [Edit("capture", f"prepare:{name}")])
+    prepare.apply(flat, (torch.randn(4, 2, 3),), [edit])
     assert [type(m) for m in flat.modules()] == kinds
     assert {k: id(v) for m in flat.modules() for k, v in vars(m).items()} == state
     assert all(p.requires_grad for p in flat.parameters())
@@ -218,7 +230,7 @@ class Scripted(nn.Module):
 def test_scripts_are_run_node_by_node_with_both_sides_of_branches_on_values() -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(3, 3), torch.jit.script(Scripted())).eval()
-    other = prepared(model, "script")
+    other = prepared(model, PrepareScript())
     same(model, other, (torch.randn(2, 3),), (torch.full((4, 3), 9.0),), (torch.full((4, 3), -9.0),))
     program = torch.export.export(other, (torch.randn(2, 3),), dynamic_shapes=({0: MOVES},), strict=False)
     x = torch.full((5, 3), -4.0)
@@ -227,7 +239,7 @@ def test_scripts_are_run_node_by_node_with_both_sides_of_branches_on_values() ->
 
 def test_a_loaded_script_keeps_the_names_of_its_weights(tmp_path: Any) -> None:
     torch.jit.script(Scripted().eval()).save(str(tmp_path / "model.pt"))
-    other = prepare.apply(Flat(torch.jit.load(str(tmp_path / "model.pt"))), (), [Edit("capture", "prepare:script")])
+    other = prepare.apply(Flat(torch.jit.load(str(tmp_path / "model.pt"))), (), [PrepareScript()])
     assert set(other.state_dict()) == {"model.linear.weight", "model.linear.bias"}
 
 

@@ -14,8 +14,8 @@ import torch
 from torch import nn
 
 from torchferry.capture import prepare
+from torchferry.edits.capture import PrepareQuantised
 from torchferry.quantised.audit import Audited
-from torchferry.records import Edit
 from torchferry.records.findings import QuantisedPart
 
 quantization = torch.ao.quantization
@@ -89,7 +89,7 @@ def both(name: str, scale: float = 1.0) -> tuple[tuple[torch.Tensor, ...], tuple
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         flat = Flat(build())
-        plain = prepare.apply(copy.deepcopy(flat), (), [Edit("capture", "prepare:quantised", {"form": "arithmetic"})])
+        plain = prepare.apply(copy.deepcopy(flat), (), [PrepareQuantised("arithmetic")])
         x = torch.randn(*shape) * scale
         return right(flat, x), plain.run((x,))  # type: ignore[operator]
 
@@ -110,7 +110,7 @@ def test_written_out_modules_give_the_numbers_of_the_kernels(name: str, scale: f
 def test_not_a_number_is_rounded_to_what_the_kernel_rounds_it_to() -> None:
     torch.manual_seed(0)
     flat = Flat(dynamic(nn.Sequential(nn.Linear(6, 3)), {nn.Linear}))
-    plain = prepare.apply(copy.deepcopy(flat), (), [Edit("capture", "prepare:quantised")])
+    plain = prepare.apply(copy.deepcopy(flat), (), [PrepareQuantised()])
     x = torch.randn(2, 6)
     x[1, 2] = float("nan")
     torch.testing.assert_close(plain.run((x,)), right(flat, x))  # type: ignore[operator]
@@ -120,7 +120,7 @@ def test_not_a_number_is_rounded_to_what_the_kernel_rounds_it_to() -> None:
 def test_halves_go_where_the_dynamic_kernel_lets_them_go(width: int) -> None:
     torch.manual_seed(width)
     flat = Flat(dynamic(nn.Sequential(nn.Linear(width, 5)), {nn.Linear}))
-    plain = prepare.apply(copy.deepcopy(flat), (), [Edit("capture", "prepare:quantised", {"form": "arithmetic"})])
+    plain = prepare.apply(copy.deepcopy(flat), (), [PrepareQuantised("arithmetic")])
     for _ in range(50):
         x = torch.randint(-6, 7, (3, width)) / 2
         torch.testing.assert_close(plain.run((x,)), right(flat, x), rtol=1e-5, atol=1e-6)  # type: ignore[operator]
@@ -128,7 +128,7 @@ def test_halves_go_where_the_dynamic_kernel_lets_them_go(width: int) -> None:
 
 def test_halves_go_where_the_kernel_lets_them_go() -> None:
     flat = Flat(static())
-    plain = prepare.apply(copy.deepcopy(flat), (), [Edit("capture", "prepare:quantised")])
+    plain = prepare.apply(copy.deepcopy(flat), (), [PrepareQuantised()])
     step = float(flat.model.enter.scale)
     x = torch.arange(-36, 36).reshape(1, 2, 6, 6) * (step / 2)
     torch.testing.assert_close(plain.run((x,)), right(flat, x))  # type: ignore[operator]
@@ -137,7 +137,7 @@ def test_halves_go_where_the_kernel_lets_them_go() -> None:
 def test_nothing_opaque_is_left_and_the_survey_is_silent_afterwards() -> None:
     flat = Flat(dynamic(Recurrent(nn.LSTM), {nn.LSTM}))
     before = {type(f) for f in prepare.survey(flat, ())}
-    plain = prepare.apply(copy.deepcopy(flat), (), [Edit("capture", "prepare:quantised")])
+    plain = prepare.apply(copy.deepcopy(flat), (), [PrepareQuantised()])
     assert QuantisedPart in before
     assert QuantisedPart not in {type(f) for f in prepare.survey(plain, ())}
     assert not any(isinstance(v, torch.ScriptObject) for part in plain.modules() for v in vars(part).values())

@@ -9,7 +9,7 @@ from bound import agrees, bound, captured, healed
 from torch import nn
 
 from torchferry.capture.rewrites import conditions, diff
-from torchferry.records import Edit
+from torchferry.edits.capture import Rewrite
 from torchferry.records.findings import DataDependent, RewritesFound
 
 up, down = torch.rand(3, 4) + 1, torch.rand(5, 4) - 3
@@ -181,7 +181,7 @@ def test_the_finding_is_at_the_line_of_the_branch() -> None:
 def test_the_patch_keeps_comments_and_untouched_lines() -> None:
     step = captured(bound(Gate().eval(), (up,), BATCH))
     sites = next(f for f in step.findings if isinstance(f, RewritesFound)).sites
-    text = diff((Edit("capture", "rewrite", {"sites": [s.facts() for s in sites]}),))
+    text = diff([Rewrite(sites)])
     assert "+        y, = torch.cond(" in text.replace("(y,) =", "y, =")
     assert "-        # which layer, depends on the mean" not in text
     assert "         return y + 1" in text

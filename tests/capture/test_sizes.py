@@ -16,8 +16,8 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils._sympy.functions import FloorDiv
 
 from torchferry.capture.patches import quotients
+from torchferry.edits.capture import Piecewise, Rewrite
 from torchferry.guards import holds, symbols, words
-from torchferry.records import Edit
 from torchferry.records.findings import GuardNarrows
 
 
@@ -136,14 +136,14 @@ def test_the_branch_behind_a_guard_can_be_put_into_the_graph() -> None:
     model = LongOrShort()
     what = bound(model, (torch.rand(2, 12, 3),), {0: {1: "length"}})
     found = next(f for f in captured(what).findings if isinstance(f, GuardNarrows))
-    step = captured(what, Edit("capture", "rewrite", {"sites": [found.sites[0].facts()]}))
+    step = captured(what, Rewrite(found.sites[:1]))
     assert agrees(step, model, *[(torch.rand(2, n, 3),) for n in (1, 8, 9, 20)])
 
 
 def test_pieces_are_captured_on_both_sides_of_a_guard_and_joined() -> None:
     model = Modulo()
     what = bound(model, (torch.rand(2, 8),), {0: {1: "length"}})
-    step = captured(what, Edit("capture", "piecewise", {"guard": "Eq(Mod(length, 4), 0)"}))
+    step = captured(what, Piecewise("Eq(Mod(length, 4), 0)"))
     assert step.value is not None, step.fault
     assert step.value.strategy == "piecewise"
     assert agrees(step, model, *[(torch.rand(2, n),) for n in (3, 4, 8, 9)])
@@ -152,7 +152,7 @@ def test_pieces_are_captured_on_both_sides_of_a_guard_and_joined() -> None:
 def test_more_than_two_pieces_are_joined() -> None:
     model = ShortMiddleLong()
     what = bound(model, (torch.rand(2, 12),), {0: {0: "batch", 1: "length"}})
-    step = captured(what, Edit("capture", "piecewise", {"guard": "length > 8"}))
+    step = captured(what, Piecewise("length > 8"))
     assert agrees(step, model, *[(torch.rand(2, n),) for n in (1, 4, 5, 8, 9, 20)])
 
 
@@ -160,7 +160,7 @@ def test_one_piece_is_enough_where_it_is_right_on_both_sides() -> None:
     model = Padded()
     what = bound(model, (torch.rand(2, 8, 3),), {0: {0: "batch", 1: "length", 2: "width"}})
     found = next(f for f in captured(what).findings if isinstance(f, GuardNarrows))
-    step = captured(what, Edit("capture", "piecewise", {"guard": found.guard}))
+    step = captured(what, Piecewise(found.guard))
     assert agrees(step, model, *[(torch.rand(b, n, 3),) for b, n in ((1, 1), (2, 4), (3, 7), (2, 12))])
     assert not any("cond" in str(n.target) for n in step.value.program.graph.nodes)
 
@@ -169,7 +169,7 @@ def test_a_program_for_sizes_that_no_window_divides_is_right_for_all_of_them() -
     model = Windows()
     what = bound(model, (torch.rand(2, 8, 12),), {0: {0: "batch", 1: "height", 2: "width"}})
     found = next(f for f in captured(what).findings if isinstance(f, GuardNarrows))
-    step = captured(what, Edit("capture", "piecewise", {"guard": found.guard}))
+    step = captured(what, Piecewise(found.guard))
     assert agrees(step, model, *[(torch.rand(2, h, w),) for h, w in ((8, 12), (8, 5), (7, 12), (9, 11), (4, 8))])
     assert not any("cond" in str(n.target) for n in step.value.program.graph.nodes)
 

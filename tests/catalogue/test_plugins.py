@@ -9,29 +9,11 @@ from pathlib import Path
 
 EXTENDING = Path(__file__).parent.parent.parent / "docs" / "extending.md"
 
-RULE = '''
-from torchferry.catalogue.rule import Rule
-from torchferry.records import Diagnosis, Job
 
-
-class TooQuiet(Rule):
-    """The model says nothing
-
-    ## What happened
-    It is quiet.
-    ## Do instead
-    Speak up.
-    """
-
-    code, stage, severity = "ABC001", "inputs", "warning"
-
-    def detect(self, case):
-        yield Diagnosis(self.code, "it is too quiet in here")
-'''
-
-
-def installed(folder: Path, module: str, text: str) -> None:
-    """Write a module with a rule, and the entry point that names it, as an installation does."""
+def installed(folder: Path, rule: str, module: str) -> None:
+    """Write a rule that the documentation shows as a module, and the entry point that names it, as an installation does."""
+    shown = re.findall(r"```python\n(.*?)```", EXTENDING.read_text(encoding="utf-8"), re.S)
+    (text,) = [block for block in shown if f"class {rule}(" in block]
     (folder / f"{module}.py").write_text(text, encoding="utf-8")
     info = folder / f"{module}-1.0.dist-info"
     info.mkdir()
@@ -41,23 +23,24 @@ def installed(folder: Path, module: str, text: str) -> None:
 
 def said(folder: Path, code: str) -> str:
     """Return what code prints in a process of its own that finds what is installed in a folder."""
-    code = f"import sys; sys.path.insert(0, sys.argv[1]); import torchferry; {code}"
+    code = f"import sys; sys.path.insert(0, sys.argv[1]); import torch, torchferry; {code}"
     ran = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 
 
-def test_a_rule_from_an_entry_point_is_loaded_and_explained(tmp_path: Path) -> None:
-    installed(tmp_path, "too_quiet", RULE)
-    told = said(tmp_path, "print(torchferry.explain('too-quiet'))")
+def test_the_rule_that_the_document_shows_is_loaded_from_an_entry_point_explained_and_heals(tmp_path: Path) -> None:
+    installed(tmp_path, "GraphNotAsTraced", "graph_not_as_traced")
+    told = said(tmp_path, "print(torchferry.explain('graph-not-as-traced'))")
     assert "ABC001" in told
-    assert "Speak up" in told
+    assert "Our reviewers read graphs node by node" in told
+    export = "result = torchferry.export(torch.nn.ReLU(), (torch.rand(2, 3),), sys.argv[1] + '/relu.onnx')"
+    told = said(tmp_path, f"{export}; print(result.ok, *(f'{{r.code}} {{r.edit}}' for r in result.repairs))")
+    assert "True ABC001 translate: optimiser-off()" in told
 
 
-def test_the_rule_in_the_documentation_finds_its_bad_example_and_not_its_good_one(tmp_path: Path) -> None:
-    block = re.search(r"```python\n(.*?class ChoiceTakenAway.*?)```", EXTENDING.read_text(encoding="utf-8"), re.S)
-    assert block is not None
-    installed(tmp_path, "choice_taken_away", block[1])
+def test_the_rule_about_a_finding_finds_its_bad_example_and_not_its_good_one(tmp_path: Path) -> None:
+    installed(tmp_path, "ChoiceTakenAway", "choice_taken_away")
     run = "from torchferry.pipeline import run; import choice_taken_away as m"
     told = said(tmp_path, f"{run}; print([d.message for d in run(m.bad()).errors], [d.code for d in run(m.good()).diagnoses])")
     assert told.strip() == "['`factor` is 3 for ever, and our callers choose it'] []"

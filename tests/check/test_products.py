@@ -11,6 +11,7 @@ import pytest
 import torchferry
 from torchferry.check import passes, products
 from torchferry.check.operator_names import operator_names
+from torchferry.edits.check import FlipWeights
 from torchferry.foreign import onnxruntime as ort
 from torchferry.saturation.elsewhere import without_vnni
 
@@ -80,7 +81,7 @@ def test_a_product_of_large_weights_is_told_only_where_the_processor_cuts_it_off
 @pytest.mark.parametrize("name", FILES)
 def test_weights_of_the_other_sign_give_the_same_numbers(name: str) -> None:
     before, after = made(name), made(name)
-    passes.apply(after, "flip-weights", {"nodes": ["p"]})
+    passes.apply(after, FlipWeights(("p",)))
     with without_vnni():
         assert not products.cut_off(after, Path())
     for level in ort.LEVELS:
@@ -96,7 +97,7 @@ def _set(model: onnx.ModelProto, name: str, array: np.ndarray) -> None:
 
 def test_the_runtime_folds_what_was_added_so_that_its_own_fusions_still_match(tmp_path: Path) -> None:
     model = made("MatMulInteger")
-    passes.apply(model, "flip-weights", {"nodes": ["p"]})
+    passes.apply(model, FlipWeights(("p",)))
     ort.session(model.SerializeToString(), optimised_to=tmp_path / "optimised.onnx")
     left = onnx.load(tmp_path / "optimised.onnx").graph
     assert [n.op_type for n in left.node].count("Cast") == 1, "only the one that was there"

@@ -13,6 +13,7 @@ from broken_files import linear, model, node, value
 
 from torchferry.check import check
 from torchferry.check.promises import broken
+from torchferry.edits.check import Decompose
 from torchferry.records import Bound, Case, Edit, Job, Location, Signature, Step, TensorSpec, Translated
 from torchferry.records.findings import CastAround, NoKernel
 
@@ -53,11 +54,8 @@ def test_a_missing_kernel_is_found_at_the_users_line_and_cast_around(tmp_path: P
         "Erf",
     )
     assert finding.instead == CastAround("double", "float", ("d",), (0,))
-    edit = Edit(
-        "check",
-        "cast-around",
-        {"nodes": [{"node": "n1", "from": "double", "to": "float", "inputs": ["d"], "places": [0], "how": "cast"}]},
-    )
+    entry = {"node": "n1", "from": "double", "to": "float", "inputs": ["d"], "places": [0], "how": "cast"}
+    edit = Edit("check", "cast-around", {"nodes": [entry]})  # as a recipe says it
     folder = tmp_path / "attempt"
     folder.mkdir()
     again = case(made, tmp_path, edit)
@@ -96,7 +94,7 @@ def test_repaired_numbers_are_what_numpy_says(tmp_path: Path) -> None:
     stored = [("g", np.ones(4, np.float32)), ("b", np.zeros(4, np.float32))]
     shape = ["N", 4, 3, 3]
     made = model([norm], [value("x", 1, shape)], [value("y", 1, shape)], stored, extra=[("com.microsoft", 1)])
-    passes.apply(made, "decompose", {"nodes": ["norm"]})
+    passes.apply(made, Decompose(("norm",)))
     x = np.random.default_rng(0).standard_normal((2, 4, 3, 3)).astype(np.float32)
     got = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
     wanted = torch.nn.functional.group_norm(torch.from_numpy(x), 2).numpy()

@@ -12,6 +12,7 @@ import torch
 
 import torchferry
 from torchferry import certificate
+from torchferry.edits.inputs import Narrow
 from torchferry.records import (
     Bound,
     Captured,
@@ -185,18 +186,19 @@ def tried(
     return list(narrowings(History((case,), case)))
 
 
-def first_cut(offers: list[Repair]) -> object:
-    return offers[0].edit.params["sizes"]
+def given_up(offer: Repair) -> object:
+    assert isinstance(offer.edit, Narrow)
+    return offer.edit.sizes
 
 
 @pytest.mark.parametrize(
     ("bad", "good", "guards", "expected"),
     [
-        ([11, 20], [1, 10], ("n <= 10",), [1, 10, 1]),
-        ([20, 40], [1, 12], (), [1, 12, 1]),  # nothing says where between 12 and 20 it breaks
-        ([1, 2], [5, 12], ("n > 4",), [5, None, 1]),
-        ([1, 12], [5, 7], ("Eq(floor((n + 3)/4), 2)",), [5, 8, 1]),
-        ([1, 5, 7, 8], [3, 12], ("Eq(Mod(n, 3), 0)",), [3, None, 3]),
+        ([11, 20], [1, 10], ("n <= 10",), (1, 10, 1)),
+        ([20, 40], [1, 12], (), (1, 12, 1)),  # nothing says where between 12 and 20 it breaks
+        ([1, 2], [5, 12], ("n > 4",), (5, None, 1)),
+        ([1, 12], [5, 7], ("Eq(floor((n + 3)/4), 2)",), (5, 8, 1)),
+        ([1, 5, 7, 8], [3, 12], ("Eq(Mod(n, 3), 0)",), (3, None, 3)),
     ],
     ids=["upper-end", "between-trials", "lower-end", "window", "steps"],
 )
@@ -204,13 +206,13 @@ def test_the_widest_range_in_which_nothing_failed_comes_first(
     bad: list[int], good: list[int], guards: tuple[str, ...], expected: list[int | None]
 ) -> None:
     offers = tried(bad, good, guards=guards)
-    assert first_cut(offers) == {"n": expected}
-    assert offers[-1].edit.params["sizes"] == {"n": None}
+    assert given_up(offers[0]) == {"n": expected}
+    assert given_up(offers[-1]) == {"n": None}
 
 
 def test_steps_are_read_off_guards_that_never_name_them() -> None:
     padding = "Eq(Mod(2 - Mod(floor(n / 3), 2), 2), 0)"  # no padding is needed where a half of n // 3 is whole
-    assert first_cut(tried([1, 5, 7, 8, 9], [12], guards=("Eq(Mod(n, 3), 0)", padding))) == {"n": [6, None, 6]}
+    assert given_up(tried([1, 5, 7, 8, 9], [12], guards=("Eq(Mod(n, 3), 0)", padding))[0]) == {"n": (6, None, 6)}
 
 
 def test_nothing_is_offered_for_a_size_that_was_asked_for() -> None:
@@ -225,7 +227,7 @@ def test_a_failure_by_chance_is_about_values_and_no_size_is_given_up_for_it() ->
 
 
 def test_a_file_that_is_wrong_at_the_examples_own_sizes_is_tried_once_with_all_of_them_fixed() -> None:
-    assert [r.edit.params["sizes"] for r in tried([6, 11], [1])] == [{"b": None, "n": None}]
+    assert [given_up(r) for r in tried([6, 11], [1])] == [{"b": None, "n": None}]
 
 
 def test_a_model_that_needs_too_many_pieces_is_not_narrowed() -> None:

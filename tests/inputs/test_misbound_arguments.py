@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import torch
 
+from torchferry.edits.inputs import BindByName
 from torchferry.inputs import bind
-from torchferry.records import Case, Edit, Job
+from torchferry.records import Case, Job
 from torchferry.records.findings import MisboundArgument, SwappedArguments
 
 IDS = torch.randint(2, 20, (2, 5))
@@ -41,7 +42,7 @@ def test_a_mask_in_the_place_of_the_cache_is_bound_to_the_mask(names: Any) -> No
     (finding,) = [f for f in step.findings if isinstance(f, MisboundArgument)]
     assert finding.bound_to == "past_key_values"
     assert finding.meant == "attention_mask"
-    mended = found(input_names=names, edits=(Edit("inputs", "bind-by-name", {"names": list(finding.names)}),))
+    mended = found(input_names=names, edits=(BindByName(finding.names),))
     assert mended.fault is None
     assert [s.name for s in mended.value.signature.inputs] == ["input_ids", "attention_mask"]
     assert list(mended.value.feeds((IDS, ONES), {})) == ["input_ids", "attention_mask"]

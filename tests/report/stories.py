@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from torchferry.edits.check import CoerceFeeds, StampOpset
+from torchferry.edits.inputs import Narrow
 from torchferry.records import (
     Bound,
     Case,
@@ -28,6 +30,15 @@ from torchferry.records import (
 )
 from torchferry.records.findings import SizeGivenUp
 from torchferry.result import Result
+
+
+@dataclass(frozen=True, slots=True)
+class FlattenCache(Edit):
+    """A stranger's edit: reports and recipes print it like one of ours."""
+
+    stage, name = "inputs", "flatten-cache"
+    at: int
+
 
 SOURCE = Path(__file__).with_name("a_users_model.py")
 TOLERANCE = Tolerance(1e-5, 1e-5, "float32, sums over at most 64 terms, 4 layers deep")
@@ -94,7 +105,7 @@ def verified() -> Result:
         "a cache object among the outputs",
         fixed=True,
     )
-    repair = Repair("CAP001", "the cache in the outputs is taken apart into tensors", Edit("inputs", "flatten-cache", {"at": 1}))
+    repair = Repair("CAP001", "the cache in the outputs is taken apart into tensors", FlattenCache(1))
     warning = Diagnosis(
         "INP004",
         "the model is in training mode, so dropout is part of the file",
@@ -117,7 +128,7 @@ def narrowed() -> Result:
     why = {"code": "CAP007", "why": "the captured program holds only while `sequence_length <= 10`"}
     where = Location("a_users_model.py", 12)
     given_up = SizeGivenUp("sequence_length", ("input_ids[1]",), "1..", "1..10", fixed=False, **why, location=where)
-    edit = Edit("inputs", "narrow", {"sizes": {"sequence_length": [1, 10, 1]}, **why, "file": str(SOURCE), "line": 12})
+    edit = Narrow({"sequence_length": (1, 10, 1)}, **why, file=str(SOURCE), line=12)
     repair = Repair("INP020", "`sequence_length` declared as 1..10", edit)
     told = Diagnosis(
         "INP020",
@@ -200,7 +211,7 @@ def checked(*, ok: bool = True) -> Result:
 
 def mendable(path: str = "old.onnx") -> Result:
     """A file that a repair on a copy of it has mended; `path` is where the mended one was written, if anywhere."""
-    repair = Repair("CHK002", "stamp opset 26", Edit("check", "stamp-opset", {"to": 26}))
+    repair = Repair("CHK002", "stamp opset 26", StampOpset(26))
     first = Case(Job(onnx=Path("old.onnx")), (Step("check", Checked(28, 10, 400, "onnxruntime 1.31.1")),), (TOO_NEW,))
     value = Checked(26, 10, 400, "onnxruntime 1.31.1", Path("workspace/old.onnx"), 2)
     case = Case(first.job.plus(repair.edit), (Step("check", value),))
@@ -210,7 +221,7 @@ def mendable(path: str = "old.onnx") -> Result:
 
 def fed_otherwise() -> Result:
     """A sound file whose feeds had to be changed to fit it."""
-    repair = Repair("RUN004", "`x` is cast to int64", Edit("check", "coerce-feeds"))
+    repair = Repair("RUN004", "`x` is cast to int64", CoerceFeeds())
     value = Checked(18, 10, 400, "onnxruntime 1.31.1", Path("old.onnx"), 2)
     case = Case(Job(onnx=Path("old.onnx")), (Step("check", value),))
     return Result("check", History((case,), case, (repair,), (repair,)), Path("old.onnx"), 0.4, 400)

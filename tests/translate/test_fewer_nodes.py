@@ -10,14 +10,14 @@ import pytest
 import torch
 from tests.translate.made import agree
 
-from torchferry.records import Edit
+from torchferry.edits.translate import NoWholeSlices, TranslateEdit, WholeAttention, WholeNorms, WholeProducts, WholeRotations
 
 sdpa = torch.nn.functional.scaled_dot_product_attention
 
 
-def operators(function: Callable[..., Any], args: tuple[Any, ...], place: Path, *names: str, **more: Any) -> list[str]:
+def operators(function: Callable[..., Any], args: tuple[Any, ...], place: Path, *edits: TranslateEdit, **more: Any) -> list[str]:
     """Return the operators of the translated function, after it gave what eager gives."""
-    made = agree(function, args, place, edits=tuple(Edit("translate", name) for name in names), **more)
+    made = agree(function, args, place, edits=edits, **more)
     return [node.op_type for node in made.model.graph]
 
 
@@ -26,12 +26,12 @@ def random(*shape: int) -> torch.Tensor:
 
 
 def test_a_slice_that_takes_everything_goes(tmp_path: Path) -> None:
-    found = operators(lambda x: x[:, :, None] + 1, (random(2, 3),), tmp_path, "no-whole-slices")
+    found = operators(lambda x: x[:, :, None] + 1, (random(2, 3),), tmp_path, NoWholeSlices())
     assert "Slice" not in found
 
 
 def test_a_slice_that_takes_less_stays(tmp_path: Path) -> None:
-    found = operators(lambda x: x[:, 1:] + 1, (random(2, 3),), tmp_path, "no-whole-slices")
+    found = operators(lambda x: x[:, 1:] + 1, (random(2, 3),), tmp_path, NoWholeSlices())
     assert "Slice" in found
 
 
@@ -42,7 +42,7 @@ def test_rows_that_are_flattened_and_put_back_need_no_reshape(tmp_path: Path) ->
         flat = torch.addmm(layer.bias, x.view(-1, 4), layer.weight.t().contiguous())
         return flat.view(*x.shape[:-1], 6)
 
-    assert {"Reshape", "Gemm"}.isdisjoint(operators(product, (random(2, 3, 4),), tmp_path, "whole-products"))
+    assert {"Reshape", "Gemm"}.isdisjoint(operators(product, (random(2, 3, 4),), tmp_path, WholeProducts()))
 
 
 def test_rows_that_are_put_back_elsewhere_keep_their_reshape(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_rows_that_are_put_back_elsewhere_keep_their_reshape(tmp_path: Path) -> 
         flat = torch.addmm(layer.bias, x.view(-1, 4), layer.weight.t().contiguous())
         return flat.view(x.shape[1], x.shape[0], 6)
 
-    assert "Gemm" in operators(product, (random(2, 3, 4),), tmp_path, "whole-products")
+    assert "Gemm" in operators(product, (random(2, 3, 4),), tmp_path, WholeProducts())
 
 
 def grown(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, past_key: torch.Tensor, past_value: torch.Tensor) -> Any:
@@ -71,13 +71,13 @@ def grouped(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, past_ke
 @pytest.mark.parametrize(("function", "heads"), [(grown, 4), (grouped, 2)])
 def test_a_growing_cache_goes_into_the_attention(function: Callable[..., Any], heads: int, tmp_path: Path) -> None:
     args = (random(2, 4, 3, 8), random(2, heads, 3, 8), random(2, heads, 3, 8), random(2, heads, 5, 8), random(2, heads, 5, 8))
-    assert operators(function, args, tmp_path, "no-whole-slices", "whole-attention") == ["Attention"]
+    assert operators(function, args, tmp_path, NoWholeSlices(), WholeAttention()) == ["Attention"]
 
 
 @pytest.mark.parametrize("opset", [23, 24])
 def test_a_newer_opset_takes_it_as_it_is(opset: int, tmp_path: Path) -> None:
     args = tuple(random(2, 4, 3, 8) for _ in range(5))
-    assert operators(grown, args, tmp_path, "whole-attention", opset=opset) == ["Attention"]
+    assert operators(grown, args, tmp_path, WholeAttention(), opset=opset) == ["Attention"]
 
 
 def masked(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -92,7 +92,7 @@ def test_a_mask_and_a_row_that_sees_nothing_mean_the_same(kind: torch.dtype, tmp
     mask[1, :, 0] = False
     if kind is torch.float32:
         mask = torch.zeros(mask.shape).masked_fill(~mask, -torch.inf)
-    found = operators(masked, (random(2, 3, 32), random(2, 5, 32), random(2, 5, 32), mask), tmp_path, "whole-attention")
+    found = operators(masked, (random(2, 3, 32), random(2, 5, 32), random(2, 5, 32), mask), tmp_path, WholeAttention())
     assert "Attention" in found
     assert {"Softmax", "MatMul", "Transpose"}.isdisjoint(found)
 
@@ -103,7 +103,7 @@ def test_weights_that_are_wanted_themselves_are_still_given(tmp_path: Path) -> N
         weights = torch.softmax((query * root) @ (key.transpose(-1, -2) * root), -1)
         return weights @ value, weights
 
-    found = operators(both, (random(2, 4, 3, 8), random(2, 4, 5, 8), random(2, 4, 5, 8)), tmp_path, "whole-attention")
+    found = operators(both, (random(2, 4, 3, 8), random(2, 4, 5, 8), random(2, 4, 5, 8)), tmp_path, WholeAttention())
     assert "Softmax" in found
 
 
@@ -112,14 +112,14 @@ def test_a_cache_that_others_read_too_stays_outside(tmp_path: Path) -> None:
         key = torch.cat([past, key], -2)
         return sdpa(query, key, torch.cat([past, value], -2)) * key.amax()
 
-    found = operators(twice, tuple(random(2, 4, 3, 8) for _ in range(4)), tmp_path, "whole-attention")
+    found = operators(twice, tuple(random(2, 4, 3, 8) for _ in range(4)), tmp_path, WholeAttention())
     assert found.count("Concat") == 2
     assert "Attention" in found
 
 
 def test_another_precision_is_left_as_it_is(tmp_path: Path) -> None:
     args = tuple(random(2, 4, 3, 8).double() for _ in range(3))
-    assert "Softmax" in operators(sdpa, args, tmp_path, "whole-attention")
+    assert "Softmax" in operators(sdpa, args, tmp_path, WholeAttention())
 
 
 WEIGHT, WEIGHTS = random(8), random(3, 8)
@@ -130,8 +130,8 @@ def normed(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 
 
 def test_a_norm_that_is_written_out_becomes_one_node(tmp_path: Path) -> None:
-    assert operators(lambda x: normed(x, WEIGHT), (random(2, 3, 8),), tmp_path, "whole-norms") == ["RMSNormalization"]
-    assert operators(lambda x: normed(x, 1 + WEIGHT), (random(2, 3, 8),), tmp_path, "whole-norms")[-1] == "RMSNormalization"
+    assert operators(lambda x: normed(x, WEIGHT), (random(2, 3, 8),), tmp_path, WholeNorms()) == ["RMSNormalization"]
+    assert operators(lambda x: normed(x, 1 + WEIGHT), (random(2, 3, 8),), tmp_path, WholeNorms())[-1] == "RMSNormalization"
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_a_norm_that_is_written_out_becomes_one_node(tmp_path: Path) -> None:
     ids=["other-axis", "other-power", "other-value", "a-weight-for-each-token"],
 )
 def test_what_only_looks_like_a_norm_stays(other: Callable[..., Any], tmp_path: Path) -> None:
-    assert "RMSNormalization" not in operators(other, (random(2, 3, 8),), tmp_path, "whole-norms")
+    assert "RMSNormalization" not in operators(other, (random(2, 3, 8),), tmp_path, WholeNorms())
 
 
 def rotated(x: torch.Tensor, places: torch.Tensor, halves: int = 2, sign: float = -1.0) -> torch.Tensor:
@@ -155,7 +155,7 @@ def rotated(x: torch.Tensor, places: torch.Tensor, halves: int = 2, sign: float 
 
 
 def test_a_rotation_that_is_written_out_becomes_one_node(tmp_path: Path) -> None:
-    found = operators(rotated, (random(2, 3, 5, 8), random(2, 5)), tmp_path, "whole-rotations")
+    found = operators(rotated, (random(2, 3, 5, 8), random(2, 5)), tmp_path, WholeRotations())
     assert "RotaryEmbedding" in found
     assert {"Neg", "Add"}.isdisjoint(found)
 
@@ -170,4 +170,4 @@ def test_a_rotation_that_is_written_out_becomes_one_node(tmp_path: Path) -> None
     ids=["halves-of-other-angles", "no-rotation", "one-row-for-all"],
 )
 def test_what_only_looks_like_a_rotation_stays(other: Callable[..., Any], places: torch.Tensor, tmp_path: Path) -> None:
-    assert "RotaryEmbedding" not in operators(other, (random(2, 3, 5, 8), places), tmp_path, "whole-rotations")
+    assert "RotaryEmbedding" not in operators(other, (random(2, 3, 5, 8), places), tmp_path, WholeRotations())

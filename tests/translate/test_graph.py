@@ -9,7 +9,8 @@ import pytest
 import torch
 from tests.translate.made import agree, case, run
 
-from torchferry.records import Edit, Job
+from torchferry.edits.translate import OptimiserOff, PropagateNan, SessionOptions
+from torchferry.records import Job
 from torchferry.translate import translate
 from torchferry.translate.given import given
 from torchferry.translate.save import copy_model, save_external
@@ -67,15 +68,15 @@ def test_a_branch_may_hand_on_its_argument(tmp_path: Path) -> None:
 
 def test_nan_is_passed_on_when_asked(tmp_path: Path) -> None:
     args = (torch.tensor([[1.0, torch.nan, 3.0], [1.0, 2.0, 3.0]]),)
-    agree(lambda x: x.amax(1), args, tmp_path, edits=(Edit("translate", "propagate-nan"),))
+    agree(lambda x: x.amax(1), args, tmp_path, edits=(PropagateNan(),))
 
 
 def test_without_the_optimiser_the_file_is_right_too(tmp_path: Path) -> None:
-    agree(torch.nn.LayerNorm(4), (torch.rand(2, 4),), tmp_path, edits=(Edit("translate", "optimiser-off"),))
+    agree(torch.nn.LayerNorm(4), (torch.rand(2, 4),), tmp_path, edits=(OptimiserOff(),))
 
 
 def test_session_settings_travel_with_the_file(tmp_path: Path) -> None:
-    made = agree(torch.nn.ReLU(), (torch.rand(2),), tmp_path, edits=(Edit("translate", "session", {"level": "basic"}),))
+    made = agree(torch.nn.ReLU(), (torch.rand(2),), tmp_path, edits=(SessionOptions(level="basic"),))
     assert made.settings == {"level": "basic"}
 
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 from tests.translate.made import agree
 
+from torchferry.edits.translate import LastLogits
 from torchferry.foreign import onnxruntime as ort
-from torchferry.records import Edit
 
 HEAD = torch.randn((8, 11), generator=torch.Generator().manual_seed(0))
 HIDDEN = torch.randn((2, 5, 8), generator=torch.Generator().manual_seed(1))
@@ -28,7 +28,7 @@ def bounded(x: torch.Tensor) -> torch.Tensor:
 
 
 def session(function: Callable[..., Any], place: Path) -> Any:
-    made = agree(function, (HIDDEN,), place, axes=({0: "batch", 1: "length"},), edits=(Edit("translate", "last-logits"),))
+    made = agree(function, (HIDDEN,), place, axes=({0: "batch", 1: "length"},), edits=(LastLogits(),))
     assert [spec.name for spec in made.inputs] == ["x0"], "what is optional is not among what must be fed"
     return ort.session(made.path)
 

@@ -8,7 +8,7 @@ import torch
 from tests.translate.made import agree, case
 
 from torchferry import translate as stage
-from torchferry.records import Edit
+from torchferry.edits.translate import InlineCustomOperator
 from torchferry.records.findings import CustomOperator, OperatorWithoutOnnx
 from torchferry.translate.register import forget_op, register_op
 
@@ -66,7 +66,7 @@ def test_a_custom_operator_is_told_apart(tmp_path: Path) -> None:
 
 
 def test_its_python_body_can_be_traced_instead(tmp_path: Path) -> None:
-    edit = Edit("translate", "inline-custom-operator", {"operator": f"{LIBRARY}::double"})
+    edit = InlineCustomOperator(f"{LIBRARY}::double")
     agree(lambda x: torch.ops.torchferry_tests.double(x) + 1, (torch.rand(3),), tmp_path, edits=(edit,))
 
 

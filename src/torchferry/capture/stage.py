@@ -10,10 +10,10 @@ import torch
 from torchferry import eager
 from torchferry.capture import beyond, guards, piecewise, prepare, strategies, survey, unchanged, where
 from torchferry.capture.attempt import Outcome, attempt, once
-from torchferry.capture.rewrites import sites_of
 from torchferry.capture.rewrites.explore import Capture, Explored, Failed, explore, stop
 from torchferry.capture.rewrites.sites import applied, candidates
 from torchferry.capture.rewrites.source import CannotRewrite
+from torchferry.edits.capture import Piecewise, Prepare, Rewrite
 from torchferry.foreign.torch_modules import parameters_of
 from torchferry.records import Bound, Captured, Case, Fault, Finding, Location, Step
 from torchferry.records.findings import CaptureStopped, DataDependent, GuardNarrows, RewritesFound
@@ -34,10 +34,10 @@ def capture(case: Case) -> Step:
 
 def _captured(case: Case, bound: Bound) -> Step:
     """Return the stage's answer for a model that may be changed."""
-    changes = [e for e in case.job.edits_for("capture") if e.name.startswith(prepare.PREFIX)]
+    changes = case.job.edits_for(Prepare)
     bound = replace(bound, module=without_gradients(prepare.apply(bound.module, bound.args, changes)))
     module = eager.fresh(bound.module)
-    rewrites = tuple(sites_of(case.job.edits_for("capture")))
+    rewrites = tuple(site for edit in case.job.edits_for(Rewrite) for site in edit.sites)
     first, *others = strategies.ordered()
     try:
         unchanged.check(bound, rewrites)
@@ -75,7 +75,7 @@ def without_gradients(module: Any) -> Any:
 
 def _in_pieces(case: Case, bound: Bound) -> strategies.Strategy | None:
     """Return the way to capture a model whose program was found to differ with the sizes."""
-    texts = tuple(e.params["guard"] for e in case.job.edits_for("capture", "piecewise"))
+    texts = tuple(edit.guard for edit in case.job.edits_for(Piecewise))
     if not texts:
         return None
     return strategies.Strategy("piecewise", lambda module, args, shapes: piecewise.joined(module, bound, texts))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from torchferry.records import Case, Diagnosis, Edit, Finding, Location, Repair, Safety, findings
-from torchferry.records.sites import Site
+from torchferry.edits.capture import Rewrite
+from torchferry.records import Case, Diagnosis, Finding, Location, Repair, Safety, findings
 
 WHY = "a capture runs the code on stand-in tensors, which have sizes but no values"
 
@@ -29,14 +29,10 @@ def rewrites(case: Case, found: Diagnosis, title: str, safety: Safety = "safe", 
     for finding in case.findings(findings.RewritesFound):
         sites = finding.sites
         more = f", and {len(sites) - 1} more line{'s' if len(sites) > 2 else ''}" if len(sites) > 1 else ""
-        yield Repair(found.code, title + more, _rewrite(sites), safety, changes)
+        yield Repair(found.code, title + more, Rewrite(sites), safety, changes)
         both = tuple(replace(s, how="where") if s.how == "cond" else s for s in sites)
         if both != sites:
-            yield Repair(found.code, f"{title}, both sides computed{more}", _rewrite(both), safety, changes)
-
-
-def _rewrite(sites: tuple[Site, ...]) -> Edit:
-    return Edit("capture", "rewrite", {"sites": [s.facts() for s in sites]})
+            yield Repair(found.code, f"{title}, both sides computed{more}", Rewrite(both), safety, changes)
 
 
 def place(finding: Finding) -> Location:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import atexit
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar, cast, get_args, get_origin
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Finding, Location, Repair, Safety, Size
+from torchferry.edits.check import CheckEdit, FreeSizes, RewriteConstants
+from torchferry.records import Case, Diagnosis, Finding, Location, Repair, Safety, Size
 from torchferry.records.findings import MovingSizes
 
 GUESS = "a guess, not shown"
 F = TypeVar("F", bound=Finding)
-Offer = tuple[str, Edit, Safety]  # what it does, in words; the edit; how safe it is
+Offer = tuple[str, CheckEdit, Safety]  # what it does, in words; the edit; how safe it is
 
 
 class FindingRule(Rule, Generic[F]):
@@ -65,19 +67,24 @@ class FindingRule(Rule, Generic[F]):
         if found.finding is None:  # a rule of its own making detected it
             return
         for title, edit, safety in self.offers(case, cast("F", found.finding)):
-            changes = f"{GUESS}: {edit.params['guess']}" if edit.params.get("guess") else ""
+            changes = f"{GUESS}: {edit.guess}" if edit.guess else ""
             yield Repair(self.code, title, edit, safety, changes)
 
 
-def as_guess(title: str, edit: Edit, why: str) -> Offer:
+def as_guess(title: str, edit: CheckEdit, why: str) -> Offer:
     """Return an offer that nothing shows to be right: it is made only when asked for, and what comes out is never `ok`."""
-    return title, Edit(edit.stage, edit.name, {**edit.params, "guess": why}), "unsafe"
+    return title, replace(edit, guess=why), "unsafe"
 
 
 def _guesses(offers: Iterator[Offer]) -> tuple[str, ...]:
     """Return what could be done about it that is only a guess, in words."""
-    guesses = [(title, edit.params["guess"]) for title, edit, _ in offers if edit.params.get("guess")]
+    guesses = [(title, edit.guess) for title, edit, _ in offers if edit.guess]
     return tuple(f'{GUESS}: {title}; {why}; `repair="unsafe"` does it all the same' for title, why in guesses)
+
+
+def node(finding: Finding) -> str:
+    """Return the name of the node that a finding is about."""
+    return (finding.location.onnx_node if finding.location else None) or ""
 
 
 def at(finding: Finding) -> str:
@@ -101,11 +108,12 @@ def shapes(found: Mapping[str, Sequence[Size]]) -> str:
 
 def offer_of_moving_sizes(plan: MovingSizes) -> Offer:
     """Return the repair that a plan stands for: axes declared as moving, or only what was baked in computed again."""
-    example = {name: list(sizes) for name, sizes in plan.example.items()}  # the sizes at which both files can be compared
-    params = {"rewrites": plan.rewrites, "example": example}
-    title, edit = "compute the baked sizes from the inputs", Edit("check", "rewrite-constants", params)
-    if plan.axes:
-        title, edit = "let the sizes move", Edit("check", "free-sizes", {"axes": plan.axes, **params})
+    rewrites = tuple(plan.rewrites)
+    title, edit = (
+        ("let the sizes move", FreeSizes(plan.axes, rewrites, plan.example))
+        if plan.axes
+        else ("compute the baked sizes from the inputs", RewriteConstants(rewrites, plan.example))
+    )
     return as_guess(title, edit, plan.guess) if plan.guess else (title, edit, "safe")
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchferry.check.sniff import sniff
+from torchferry.edits.check import CheckEdit
 from torchferry.records import Job
 from torchferry.records.findings import Sniffed
 from torchferry.worker import Worker
@@ -37,7 +38,7 @@ def received(job: Job) -> Iterator[Arrival]:
         raise ValueError("a job without a model needs a file and a workspace")
     sniffed = sniff(job.onnx)
     with Worker(_patience(job), _memory()) as worker:
-        if sniffed.kind == "onnx" and not job.edits_for("check"):
+        if sniffed.kind == "onnx" and not job.edits_for(CheckEdit):
             worker.expect(job.onnx)
         yield Arrival(job.onnx, job.workspace, sniffed, worker)
 

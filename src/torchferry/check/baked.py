@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 
 from torchferry.check import graph
-from torchferry.check.passes.shapes import free_axes, rewrite_constants
+from torchferry.check.passes.shapes import free_axes, rewrite
 from torchferry.check.proof import moved, numbers, values
 from torchferry.check.proof.mixing import grows_in_a_sum, window_takes_all
 from torchferry.check.proof.runs import all_identical, close
@@ -77,7 +77,7 @@ def plan(tracer: Tracer, example: Feed, feed: Feed, axes: dict[str, dict[str, st
     tracer = Tracer(tracer.worker, graph.flat(tracer.model), tracer.home, tracer.scratch)
     freed = onnx.ModelProto()
     freed.CopyFrom(tracer.model)
-    free_axes(freed, {"axes": axes})
+    free_axes(freed, axes)
     before = [(f, answer) for f in (example, values.drawn(example, 1)) if not isinstance(answer := tracer.run(freed, f), Fault)]
     if not before or before[0][0] is not example:
         return None
@@ -118,7 +118,7 @@ def _outputs(answer: list[Any] | Fault) -> list[Any] | None:
 def _rewritten(model: onnx.ModelProto, option: dict[str, Any]) -> onnx.ModelProto:
     changed = onnx.ModelProto()
     changed.CopyFrom(model)
-    rewrite_constants(changed, {"rewrites": [option]})
+    rewrite(changed, [option])
     return changed
 
 
@@ -168,8 +168,8 @@ def _others(search: Search, reading: Reading) -> Iterator[tuple[str, Reading]]:
     search.left = min(search.left, MOST_OTHERS)
     for index, chosen in enumerate(reading.rewrites):
         model, done = search.freed, reading.rewrites[:index]
-        for rewrite in done:
-            model = _rewritten(model, rewrite)
+        for earlier in done:
+            model = _rewritten(model, earlier)
         _, options = _tried(search, model, done)
         for option in (o for o in options if o != chosen):
             other = _first_complete(search, _rewritten(model, option), [*done, option])

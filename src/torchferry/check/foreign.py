@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import onnx
 from google.protobuf.message import DecodeError
@@ -18,11 +17,10 @@ from torchferry.check.opening import Site, explain, refusal
 from torchferry.check.proof import mends
 from torchferry.check.proof.mending import Mending
 from torchferry.check.support_of_release import lacking
+from torchferry.edits.check import CastAround, CoerceFeeds, FlipWeights, GraphPass, ReadAs
 from torchferry.records import Case, Checked, Fault, Finding, Job, Location, Step
 from torchferry.records.findings import NotAModel, Sniffed, WeightsAreText
 from torchferry.releases import Target
-
-NOT_PASSES = ("coerce-feeds", "read-as")
 
 
 def examine(case: Case, arrival: Arrival) -> Step:
@@ -30,7 +28,7 @@ def examine(case: Case, arrival: Arrival) -> Step:
     job, path, sniffed = case.job, arrival.path, arrival.sniffed
     # the installed runtime is asked for its limits only where something is wrong: that loads it into this process
     target = releases.parse(job.target) if job.target is not None else None
-    read = {e.params["kind"]: e.params for e in job.edits_for("check", "read-as")}
+    read = {e.kind for e in job.edits_for(ReadAs)}
     if sniffed.kind == "ort-format":
         return _ort_format(job, arrival, "ort-format" in read)
     data = _contents(path, sniffed, read)
@@ -46,7 +44,7 @@ def examine(case: Case, arrival: Arrival) -> Step:
     return _named_wrong(path, model, target) if misnamed else _model(job, arrival, target, model)
 
 
-def _contents(path: Path, sniffed: Sniffed, read: dict[str, Any]) -> bytes | Step:
+def _contents(path: Path, sniffed: Sniffed, read: set[str]) -> bytes | Step:
     """Return the model's bytes, unwrapped where a repair said so; else the step that says what the file is."""
     if sniffed.kind == "onnx":
         return path.read_bytes()
@@ -71,14 +69,14 @@ def _named_wrong(path: Path, model: onnx.ModelProto, target: Target | None) -> S
 
 def _model(job: Job, arrival: Arrival, target: Target | None, model: onnx.ModelProto) -> Step:
     path, folder, worker = arrival.path, arrival.folder, arrival.worker
-    edits = [e for e in job.edits_for("check") if e.name not in NOT_PASSES]
+    edits = job.edits_for(GraphPass)
     home, raw = path.parent, onnx.ModelProto()
     raw.CopyFrom(model if edits else raw)
     for edit in edits:
-        passes.apply(model, edit.name, edit.params)
+        passes.apply(model, edit)
     hidden = [f for f in external.findings(model, home, path.name) if isinstance(f, WeightsAreText)]
     used = path
-    if edits or job.edits_for("check", "read-as"):
+    if bool(edits) or bool(job.edits_for(ReadAs)):
         used = folder / job.file_name
         place.write(model, used, home)
         home = folder
@@ -102,15 +100,14 @@ def _open_and_run(
     optional = tuple(i.name for i in model.graph.input if i.name in stored)
     opened = run.Opened(site.worker, key, site.home, site.scratch, model, declared, optional)
     mended = job.onnx is not None and used != job.onnx
-    coerce = bool(job.edits_for("check", "coerce-feeds"))
+    coerce = bool(job.edits_for(CoerceFeeds))
     ran = run.on_given(opened, job.feeds, coerce) if job.feeds else run.on_made(opened, keep=mended)
     if job.onnx is not None and mended and ran.feeds:
-        edits = tuple(e for e in job.edits_for("check") if e.name not in NOT_PASSES)
         feeds = tuple(f for f, o in zip(ran.feeds, ran.outputs, strict=True) if o is not None)
-        mending = Mending(site.worker, site.scratch, job.onnx.parent, site.home, raw, model, key, edits, feeds)
-        precisely = unchanged.PRECISELY if job.edits_for("check", "flip-weights") else None
+        mending = Mending(site.worker, site.scratch, job.onnx.parent, site.home, raw, model, key, job.edits_for(GraphPass), feeds)
+        precisely = unchanged.PRECISELY if job.edits_for(FlipWeights) else None
         found += unchanged.findings(mending, job.onnx, precisely)
-        found += unchanged.overflows(opened, job.edits_for("check", "cast-around"), ran.feeds)
+        found += unchanged.overflows(opened, job.edits_for(CastAround), ran.feeds)
     return [*found, *ran.findings], 2 if ran.all_ran else 1
 
 
@@ -144,7 +141,7 @@ def _ort_format(job: Job, arrival: Arrival, known: bool) -> Step:
         return Step("check", value, findings=(refusal(None, key),))
     declared = tuple(Declared(*d) for d in worker.inputs(key))
     opened = run.Opened(worker, key, path.parent, arrival.folder, None, declared)
-    ran = run.on_given(opened, job.feeds, bool(job.edits_for("check", "coerce-feeds")))
+    ran = run.on_given(opened, job.feeds, bool(job.edits_for(CoerceFeeds)))
     return Step("check", replace(value, reached=2 if ran.all_ran else 1), findings=ran.findings)
 
 

@@ -13,6 +13,7 @@ from torchferry.check.probe import Prober
 from torchferry.check.promises import broken
 from torchferry.check.support_of_release import missing_kernels
 from torchferry.check.type_inference import infer
+from torchferry.edits.check import CheckEdit
 from torchferry.records import Case, Checked, Fault, Finding, Location, Step, Translated
 from torchferry.records.findings import NoKernel, UnusedImport
 from torchferry.releases import Target
@@ -39,12 +40,12 @@ def examine(case: Case) -> Step:
 
 def _mended(case: Case, path: Path) -> Path:
     """Return the file with the job's graph passes carried out: a copy in this attempt's folder; the file itself without any."""
-    edits = case.job.edits_for("check")
+    edits = case.job.edits_for(CheckEdit)
     if not edits or case.job.workspace is None:
         return path
     model = onnx.load(str(path), load_external_data=False)
     for edit in edits:
-        passes.apply(model, edit.name, edit.params)
+        passes.apply(model, edit)
     copy = case.job.workspace / case.job.file_name
     place.write(model, copy, path.parent)
     return copy

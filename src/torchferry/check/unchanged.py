@@ -12,7 +12,8 @@ from torchferry.check.proof import mends
 from torchferry.check.proof.mending import Mending
 from torchferry.check.run import Opened
 from torchferry.check.trace import Feed
-from torchferry.records import Edit, Fault
+from torchferry.edits.check import CastAround
+from torchferry.records import Fault
 from torchferry.records.findings import MendNotShown, OutputsChanged
 
 # Another opset or a rewritten node may sum in another order; anything beyond that is another meaning.
@@ -41,9 +42,9 @@ def findings(
     return found if compared else mends.not_shown(mending)
 
 
-def overflows(opened: Opened, edits: Sequence[Edit], feeds: Sequence[Feed]) -> list[OutputsChanged]:
+def overflows(opened: Opened, edits: Sequence[CastAround], feeds: Sequence[Feed]) -> list[OutputsChanged]:
     """Return where a value was cast to int32 on the way to a node, and does not fit."""
-    narrowed = {i for e in edits for entry in e.params["nodes"] if entry["to"] == "int32" for i in entry.get("inputs", ())}
+    narrowed = {i for e in edits for entry in e.nodes if entry.to == "int32" for i in entry.inputs}
     tracer = opened.tracer() if narrowed else None
     found = []
     for number, feed in enumerate(feeds if tracer is not None else ()):

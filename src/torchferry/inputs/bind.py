@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from torchferry import eager, trees
+from torchferry.edits.inputs import BindByName, Narrow
 from torchferry.errors import UsageError, did_you_mean
 from torchferry.inputs import asked as asking
 from torchferry.inputs import domain, foreign, misbound
@@ -95,8 +96,8 @@ def _called(job: Job, callee: Callee) -> Called | Step:
     """Return the first reading that the model takes, or the fault of the likeliest one."""
     args = callee.program.example_inputs[0] if callee.program is not None and not job.args and not job.kwargs else job.args
     possible = readings(callee.signature, args, job.kwargs)
-    if edits := job.edits_for("inputs", "bind-by-name"):
-        possible = _by_edit(callee, possible, list(edits[-1].params["names"]))
+    if edits := job.edits_for(BindByName):
+        possible = _by_edit(callee, possible, list(edits[-1].names))
     failure: tuple[Fault, Reading] | None = None
     for reading in possible:
         prepared = _prepared(job, callee, reading)
@@ -179,7 +180,7 @@ def _sizes(job: Job, called: Called, parts: tuple[Part, ...], asked: asking.Aske
     found = discover(prober, names, asked.axes, must, empty, lambda: list(further.taken(feeder, job.examples)))
     example = [tuple(t.shape) for t in prepared.tensors]
     dims, beyond = _with_ranges(job.ranges, found, example)
-    found = narrowed(replace(found, dims=dims), job.edits_for("inputs", "narrow"), names, example)
+    found = narrowed(replace(found, dims=dims), job.edits_for(Narrow), names, example)
     return found, (*found.findings, *beyond)
 
 

@@ -1,16 +1,16 @@
-"""Sizes that are given up: declared in a smaller range than the model takes, or fixed, as `narrow` edits say."""
+"""Sizes that are given up: declared in a smaller range than the model takes, or fixed, as `Narrow` edits say."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
+from torchferry.edits.inputs import Cut, Narrow
 from torchferry.guards import symbols
 from torchferry.inputs import sizes as size_text
 from torchferry.inputs.discover import Found, table
-from torchferry.records import Dim, Edit, Location, Size
+from torchferry.records import Dim, Location, Size
 from torchferry.records.findings import SizeGivenUp
 
 
@@ -18,10 +18,10 @@ class CannotNarrow(Exception):
     """The sizes to be given up are not there, or the example itself lies outside of what would be left."""
 
 
-def narrowed(found: Found, edits: Sequence[Edit], names: Sequence[str], example: Sequence[tuple[int, ...]]) -> Found:
+def narrowed(found: Found, edits: Sequence[Narrow], names: Sequence[str], example: Sequence[tuple[int, ...]]) -> Found:
     """Return what was found with less declared, and a finding for each size that was given up."""
     for name, edit in _standing(edits).items():
-        cut = edit.params["sizes"][name]
+        cut = edit.sizes[name]
         dim = next((d for d in found.dims if d.name == name), None)
         if dim is None:
             raise CannotNarrow(f"no size that moves is called `{name}`")
@@ -34,12 +34,12 @@ def narrowed(found: Found, edits: Sequence[Edit], names: Sequence[str], example:
     return replace(found, conditions=conditions, notes=(*table(names, found.shapes, found.dims, found.why), *conditions))
 
 
-def _standing(edits: Sequence[Edit]) -> dict[str, Edit]:
+def _standing(edits: Sequence[Narrow]) -> dict[str, Narrow]:
     """Return the edit that counts for each size: a later one is a closer look, and may give a size back."""
-    counts: dict[str, Edit] = {}
+    counts: dict[str, Narrow] = {}
     for edit in edits:
-        counts |= dict.fromkeys(edit.params["sizes"], edit)
-        for name in edit.params.get("released", ()):
+        counts |= dict.fromkeys(edit.sizes, edit)
+        for name in edit.released:
             counts.pop(name, None)
     return counts
 
@@ -53,8 +53,8 @@ def _own_size(name: str, found: Found, example: Sequence[tuple[int, ...]]) -> in
     return found.sizes[name]
 
 
-def _cut(found: Found, dim: Dim, own: int, cut: Sequence[int | None], edit: Edit) -> Found:
-    low, high, step = cut[0] or 0, cut[1], cut[2] or 1
+def _cut(found: Found, dim: Dim, own: int, cut: Cut, edit: Narrow) -> Found:
+    low, high, step = cut
     if own < low or (high is not None and own > high) or own % step:
         raise CannotNarrow(f"the example has {own} for `{dim.name}`, outside of {low}..{'' if high is None else high}")
     less = replace(dim, low=low, high=high, multiple_of=step, why=_short(edit))
@@ -65,7 +65,7 @@ def _cut(found: Found, dim: Dim, own: int, cut: Sequence[int | None], edit: Edit
     return replace(found, dims=dims, sizes=sizes, base=_base(found, found.shapes, sizes))
 
 
-def _fixed(found: Found, dim: Dim, own: int, edit: Edit) -> Found:
+def _fixed(found: Found, dim: Dim, own: int, edit: Narrow) -> Found:
     shapes = tuple(tuple(_with(size, dim.name, own) for size in shape) for shape in found.shapes)
     why = tuple(
         tuple(
@@ -94,15 +94,14 @@ def _base(found: Found, shapes: Sequence[Sequence[Size]], sizes: Mapping[str, in
     )
 
 
-def _short(edit: Edit) -> str:
+def _short(edit: Narrow) -> str:
     """Return the reason in a few words, for the table of sizes."""
-    return f"given up: {edit.params['code'] or 'it could not be verified'}"
+    return f"given up: {edit.code or 'it could not be verified'}"
 
 
-def _given_up(dim: Dim, own: int, cut: Any, edit: Edit, found: Found, names: Sequence[str]) -> SizeGivenUp:
-    params = edit.params
+def _given_up(dim: Dim, own: int, cut: Cut | None, edit: Narrow, found: Found, names: Sequence[str]) -> SizeGivenUp:
     axes = (f"{n}[{a}]" for n, shape in zip(names, found.shapes, strict=True) for a, s in enumerate(shape) if s == dim.name)
     now = str(own) if cut is None else str(replace(dim, low=cut[0], high=cut[1], multiple_of=cut[2], why="")).split(" = ", 1)[1]
     was = str(replace(dim, why="")).split(" = ", 1)[1]
-    place = Location(file=params.get("file"), line=params.get("line"))
-    return SizeGivenUp(dim.name, tuple(axes), was, now, cut is None, params["code"], params["why"], location=place)
+    place = Location(file=edit.file, line=edit.line)
+    return SizeGivenUp(dim.name, tuple(axes), was, now, cut is None, edit.code, edit.why, location=place)

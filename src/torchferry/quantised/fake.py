@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
@@ -65,14 +63,14 @@ def is_stub(module: nn.Module) -> bool:
     return type(module).__name__ == "Quantize" and type(module).__module__.startswith("torch.ao.nn.quantized")
 
 
-def replaced(module: nn.Module, params: Any) -> nn.Module | None:
+def replaced(module: nn.Module, *, nodes: bool) -> nn.Module | None:
     """Return what stands for a module of quantisation in a capture, or None for any other module."""
     if is_fake(module):
         if not bool(module.fake_quant_enabled[0] == 1):
             return nn.Identity()
         axis = module.ch_axis if getattr(module, "is_per_channel", False) else None
         scale, zero_point = module.scale, module.zero_point
-        span, nodes = (int(module.quant_min), int(module.quant_max)), params.get("form", "nodes") == "nodes"
+        span = (int(module.quant_min), int(module.quant_max))
         return Rounded(scale, zero_point, span, axis=axis, nodes=nodes)  # type: ignore[arg-type]
     if type(module).__module__.startswith("torch.ao.quantization.observer"):
         return nn.Identity()

@@ -10,7 +10,17 @@ A fault in the user's model is a value in here (`Fault`, `Finding`), never an ex
 from torchferry.records.answers import Attempt, Bound, Captured, Checked, Guard, Translated
 from torchferry.records.case import GUESSED, SAFETY_ORDER, Case, Diagnosis, History, Repair, Safety, Severity, Step
 from torchferry.records.edits import Edit, Facts
-from torchferry.records.evidence import SHOWING, Coverage, Difference, Outcome, Trial, Verified, ranges_shown, sizes_shown
+from torchferry.records.evidence import (
+    FAILING,
+    SHOWING,
+    Coverage,
+    Difference,
+    Outcome,
+    Trial,
+    Verified,
+    ranges_shown,
+    sizes_shown,
+)
 from torchferry.records.faults import Fault, Frame, Location
 from torchferry.records.finding import Finding
 from torchferry.records.job import Budget, Call, Job, Tolerance
@@ -18,6 +28,7 @@ from torchferry.records.signature import Dim, Signature, Size, TensorSpec
 from torchferry.records.stages import STAGES, Stage
 
 __all__ = [
+    "FAILING",
     "GUESSED",
     "SAFETY_ORDER",
     "SHOWING",

@@ -38,6 +38,7 @@ Outcome = Literal[
 ]
 
 
+FAILING: tuple[Outcome, ...] = ("differ", "file-refused")
 # A difference that is rounding was shown to be, number by number: that is agreement as far as floats go.
 SHOWING: tuple[Outcome, ...] = ("agree", "ill-conditioned", "padding-only", "tie-order", "random")
 
@@ -112,7 +113,7 @@ class Verified:
     @property
     def failed(self) -> tuple[Trial, ...]:
         """The trials that show the file to be wrong."""
-        return tuple(t for t in self.trials if t.outcome in ("differ", "file-refused"))
+        return tuple(t for t in self.trials if t.outcome in FAILING)
 
     @property
     def shown(self) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from torchferry.records.edits import Edit
 from torchferry.records.stages import STAGES, Stage
 
 Call = tuple[tuple[Any, ...], Mapping[str, Any]]  # (args, kwargs)
+SomeEdit = TypeVar("SomeEdit", bound=Edit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,6 @@ class Job:
         """Return this job with one more edit."""
         return replace(self, edits=(*self.edits, edit))
 
-    def edits_for(self, stage: Stage, name: str | None = None) -> tuple[Edit, ...]:
-        """Return the edits that a stage has to carry out, in the order they were made."""
-        return tuple(e for e in self.edits if e.stage == stage and name in (None, e.name))
+    def edits_for(self, kind: type[SomeEdit]) -> tuple[SomeEdit, ...]:
+        """Return the edits of a class, in the order they were made."""
+        return tuple(e for e in self.edits if isinstance(e, kind))

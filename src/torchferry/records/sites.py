@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +14,3 @@ class Site:
     function: int
     kind: str
     how: str
-
-    def facts(self) -> dict[str, Any]:
-        """Return the site as plain data, fit for an Edit."""
-        return asdict(self)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue import find
+from torchferry.edits.capture import Piecewise
 from torchferry.records import SAFETY_ORDER, Case, Diagnosis, History, Repair, Safety
 
 
 def next_repair(history: History, allow: Safety) -> tuple[Diagnosis, Repair] | None:
     """Return a diagnosis and a repair for it that is allowed and was not tried on this job, or None."""
-    slow = {case.job.edits[-1].name for case in history.cases if case.job.edits and _took_too_long(case)}
+    slow = any(isinstance(case.job.edits[-1], Piecewise) for case in history.cases if case.job.edits and _took_too_long(case))
     for diagnosis, repair in offers(history.best):
-        if repair.edit.name in slow and repair.edit.name == "piecewise":  # the other guards of such a model are no quicker
+        if slow and isinstance(repair.edit, Piecewise):  # the other guards of such a model are no quicker
             continue
         allowed = SAFETY_ORDER.index(repair.safety) <= SAFETY_ORDER.index(allow)
         if allowed and repair not in history.tried and repair.edit not in history.best.job.edits:

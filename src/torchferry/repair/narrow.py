@@ -11,14 +11,14 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from torchferry.edits.inputs import Cut, Narrow
 from torchferry.guards import holds, symbols
-from torchferry.records import Bound, Case, Diagnosis, Dim, Edit, History, Repair, Verified
+from torchferry.records import Bound, Case, Diagnosis, Dim, History, Repair, Verified
 from torchferry.records.findings import CaptureStopped, DataDependent, GuardNarrows, JudgedBySize
 
 CODE = "INP020"
 UNROLLED = ("CAP004",)  # a Python loop over a size
 FAR = 1024  # a guard that holds up to here has no upper end
-Cut = tuple[int, int | None, int]  # from, to, in steps of
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,9 @@ def narrowings(history: History) -> Iterator[Repair]:
 
 def wider(history: History) -> Iterator[Repair]:
     """Yield the ways to give back one of several sizes that were fixed together: perhaps not all of them are to blame."""
-    edits = [r.edit.params["sizes"] for r in history.kept if r.code == CODE]
+    edits = [r.edit.sizes for r in history.kept if isinstance(r.edit, Narrow)]
     for name in [n for sizes in edits if len(sizes) > 1 for n, cut in sizes.items() if cut is None]:
-        yield Repair(CODE, f"`{name}` free again", Edit("inputs", "narrow", {"sizes": {}, "released": [name]}))
+        yield Repair(CODE, f"`{name}` free again", Narrow({}, released=(name,)))
 
 
 def _unrolled(history: History) -> bool:
@@ -93,7 +93,7 @@ def _after_trials(case: Case, free: list[Dim], verified: Verified, *, unrolled: 
         yield _repair(case, together)
     for blamed in sorted(found, key=lambda b: -len(b.bad)):
         for cut in cuts[blamed.dim.name]:
-            yield _repair(case, {blamed.dim.name: list(cut)})
+            yield _repair(case, {blamed.dim.name: cut})
         if not unrolled:
             yield _repair(case, {blamed.dim.name: None})
 
@@ -159,7 +159,7 @@ def _last_good(blamed: _Blamed, way: int) -> int | None:
     return max((g for g in (*blamed.good, blamed.own) if (edge - g) * way > 0), key=lambda g: g * way)
 
 
-def _together(found: Sequence[_Blamed], cuts: Mapping[str, Sequence[Cut]]) -> dict[str, list[int | None]]:
+def _together(found: Sequence[_Blamed], cuts: Mapping[str, Sequence[Cut]]) -> dict[str, Cut]:
     """Return the widest cut of every dim, if the guards hold wherever all of them are moved; empty if they do not."""
     if not all(cuts.values()):
         return {}
@@ -171,7 +171,7 @@ def _together(found: Sequence[_Blamed], cuts: Mapping[str, Sequence[Cut]]) -> di
         sizes = {**found[0].example, **dict(zip(first, point, strict=True))}
         if any(holds(text, sizes) is False for blamed in found for text in blamed.guards):
             return {}
-    return {name: list(cut) for name, cut in first.items()}
+    return first
 
 
 # --- by what stopped a stage --------------------------------------------------------------------------
@@ -188,11 +188,11 @@ def _after_fault(case: Case, free: list[Dim]) -> Iterator[Repair]:
 # --- in words -----------------------------------------------------------------------------------------
 
 
-def _repair(case: Case, sizes: Mapping[str, list[int | None] | None]) -> Repair:
+def _repair(case: Case, sizes: Mapping[str, Cut | None]) -> Repair:
     """Return the offer, which carries the reason and its place, so that the narrowed case can tell them."""
     cause = case.errors[0] if case.errors else Diagnosis("", _fault_words(case))
-    why = {"code": cause.code, "why": cause.message, "file": cause.location.file, "line": cause.location.line}
-    return Repair(CODE, _title(sizes), Edit("inputs", "narrow", {"sizes": dict(sizes), **why}))
+    edit = Narrow(sizes, cause.code, cause.message, cause.location.file, cause.location.line)
+    return Repair(CODE, _title(sizes), edit)
 
 
 def _fault_words(case: Case) -> str:
@@ -200,12 +200,12 @@ def _fault_words(case: Case) -> str:
     return f"{fault.type_name}: {fault.text.splitlines()[0][:200]}" if fault and fault.text else "no rule says why"
 
 
-def _title(sizes: Mapping[str, list[int | None] | None]) -> str:
+def _title(sizes: Mapping[str, Cut | None]) -> str:
     told = []
     for name, cut in sizes.items():
         if cut is None:
             told.append(f"`{name}` fixed at the example's size")
         else:
-            step = f", multiples of {cut[2]}" if (cut[2] or 1) > 1 else ""
+            step = f", multiples of {cut[2]}" if cut[2] > 1 else ""
             told.append(f"`{name}` declared as {cut[0]}..{'' if cut[1] is None else cut[1]}{step}")
     return ", ".join(told)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
+from torchferry.records import FAILING
 from torchferry.report.view import Run
 from torchferry.report.words import share
 
@@ -15,7 +16,7 @@ LOWEST, HIGHEST = -4, 4  # powers of ten of the allowed difference; smaller and 
 
 def strip(runs: Sequence[Run]) -> str:
     """Return an SVG of the trials that count, or nothing when there are none."""
-    counted = [r for r in runs if r.outcome in ("differ", "file-refused") or (r.outcome == "agree" and math.isfinite(r.worst))]
+    counted = [r for r in runs if r.outcome in FAILING or (r.outcome == "agree" and math.isfinite(r.worst))]
     if not counted:
         return ""
     high = HIGHEST if any(_power(r) > 1 for r in counted) else 1

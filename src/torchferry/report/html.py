@@ -9,6 +9,7 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
+from torchferry.records import FAILING, Outcome
 from torchferry.report.chart import strip
 from torchferry.report.following import following
 from torchferry.report.view import Problem, Reportable, View, see
@@ -128,8 +129,8 @@ def _trials(view: View) -> str:
     return f"{strip(view.runs)}<details><summary>all {len(view.runs)} trials</summary>{table}</details>"
 
 
-def _role(outcome: str) -> str:
-    return {"agree": "good", "differ": "bad", "file-refused": "bad"}.get(outcome, "quiet")
+def _role(outcome: Outcome) -> str:
+    return "good" if outcome == "agree" else "bad" if outcome in FAILING else "quiet"
 
 
 def _made_with(view: View) -> str:

@@ -6,12 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
-from torchferry.records import Coverage, Tolerance, Trial
+from torchferry.records import FAILING, Coverage, Outcome, Tolerance, Trial
 from torchferry.report.words import plural, share
 
 MOST_KINDS = 5  # ways of filling the inputs that are named in the closing block; the reports list every trial
 
-NOT_COUNTED: Mapping[str, str] = {
+NOT_COUNTED: Mapping[Outcome, str] = {
     "eager-refused": "refused by the model itself",
     "ill-conditioned": "that differ by rounding alone",
     "padding-only": "differing only under padding",
@@ -28,8 +28,8 @@ NOT_COUNTED: Mapping[str, str] = {
 
 def agreement(trials: tuple[Trial, ...]) -> str:
     """Return `41 of 41 trials agree, at 12 sets of sizes; values: example, random (9), zeros; 2 refused by the model itself`."""
-    outcomes = Counter[str](t.outcome for t in trials)
-    counted = [t for t in trials if t.outcome in ("agree", "differ", "file-refused")]
+    outcomes = Counter[Outcome](t.outcome for t in trials)
+    counted = [t for t in trials if t.outcome == "agree" or t.outcome in FAILING]
     agree = [t for t in trials if t.outcome == "agree"]
     sizes = len({tuple(sorted(t.sizes.items())) for t in agree})
     said = f"{len(agree)} of {plural(len(counted), 'trial')} agree" + (f", at {sizes} sets of sizes" if sizes > 1 else "")

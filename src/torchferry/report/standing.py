@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from torchferry.edits.check import CoerceFeeds
 from torchferry.records import History
 
 
@@ -17,4 +18,4 @@ def unwritten(history: History, path: Path | None) -> bool:
 
 def feeds_mended(history: History) -> bool:
     """Whether the feeds, and not the file, had to be changed for it to run."""
-    return any(repair.edit.name == "coerce-feeds" for repair in history.kept)
+    return any(isinstance(repair.edit, CoerceFeeds) for repair in history.kept)

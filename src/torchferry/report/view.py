@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Protocol
 
 from torchferry.certificate import given_up, versions
-from torchferry.records import Case, Diagnosis, History, Job, Repair, Signature, TensorSpec, Trial
+from torchferry.edits.inputs import Narrow
+from torchferry.records import Case, Diagnosis, History, Job, Outcome, Repair, Signature, TensorSpec, Trial
 from torchferry.records.findings import WeightsQuantised
 from torchferry.report import said, source
 from torchferry.report.standing import feeds_mended, unwritten
@@ -112,7 +113,7 @@ class Run:
     """One trial."""
 
     name: str
-    outcome: str
+    outcome: Outcome
     worst: float
     max_abs: float
     seconds: float
@@ -235,7 +236,7 @@ def of(
         not_done=verified.coverage.not_done if verified else (),
         problems=problems,
         mended=() if waiting else tuple(_problem(d) for d in history.mended),
-        repairs=tuple(_mend(r) for r in history.kept if r.edit.name != "narrow"),  # to declare less mends nothing
+        repairs=tuple(_mend(r) for r in history.kept if not isinstance(r.edit, Narrow)),  # to declare less mends nothing
         notes=tuple(note for note in dict.fromkeys(n for step in case.steps for n in step.notes) if note not in told),
         stages=tuple(Spent(s.stage, s.fault is None, s.seconds) for s in case.steps),
         versions=versions(),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from torchferry.records import FAILING, Outcome
+
 NOT_DONE = {
     "inputs": "its inputs could not be bound",
     "capture": "it could not be captured",
@@ -25,7 +27,7 @@ def headline(
     ok: bool,
     path: str,
     *,
-    outcomes: Sequence[str],
+    outcomes: Sequence[Outcome],
     severities: Sequence[str],
     stopped: str,
     mended: str = "",
@@ -34,7 +36,7 @@ def headline(
     """Return the sentence that a report starts with; `rounded` names the precision of a file that is no longer exact."""
     file = f"`{path}`" if path else "the file"
     agree = sum(o == "agree" for o in outcomes)
-    failed = sum(o in ("differ", "file-refused") for o in outcomes)
+    failed = sum(o in FAILING for o in outcomes)
     errors = severities.count("error")
     if kind == "check" and mended == "file":
         return f"{file} does not work as it is, and can be mended"

@@ -31,6 +31,7 @@ def exact_products(source: Any) -> bytes | None:
     import onnx
 
     from torchferry.check import passes, products
+    from torchferry.edits.check import FlipWeights
 
     try:
         model = onnx.load_model_from_string(source if isinstance(source, bytes) else Path(source).read_bytes())
@@ -43,7 +44,7 @@ def exact_products(source: Any) -> bytes | None:
     _tell(source, wrong[0].product, len(wrong), len(wrong) - len(mended))
     if not mended:
         return None
-    passes.apply(model, "flip-weights", {"nodes": [w.place.label for w in mended]})
+    passes.apply(model, FlipWeights(tuple(w.place.label for w in mended)))
     return bytes(model.SerializeToString())
 
 

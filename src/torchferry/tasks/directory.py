@@ -15,6 +15,7 @@ from transformers import CONFIG_MAPPING
 
 from torchferry import api, eager, releases
 from torchferry.certificate import seal
+from torchferry.edits.translate import LastLogits, NoWholeSlices, WholeAttention, WholeNorms, WholeProducts, WholeRotations
 from torchferry.errors import ExportError, UsageError
 from torchferry.files import check_writable, move_into_place, workspace
 from torchferry.progress import Event, listening, log, tell
@@ -28,8 +29,8 @@ from torchferry.tasks.experts import dense_experts
 from torchferry.tasks.prepared import Part, Prepared
 
 # a token costs the time of every node: these passes leave half of them or fewer
-FEWER_NODES = ("no-whole-slices", "whole-products", "last-logits")
-FROM_23 = ("whole-norms", "whole-rotations", "whole-attention")  # to operators that ONNX has from opset 23
+FEWER_NODES = (NoWholeSlices(), WholeProducts(), LastLogits())
+FROM_23 = (WholeNorms(), WholeRotations(), WholeAttention())  # to operators that ONNX has from opset 23
 
 
 def export_directory(
@@ -122,7 +123,7 @@ def _graph(part: Part, folder: Path, check: bool, options: Mapping[str, Any]) ->
 def _fewer_nodes(options: Mapping[str, Any]) -> tuple[Edit, ...]:
     """Return the passes that make a graph of fewer nodes, of those that the asked for opset or target has the operators for."""
     newest = options.get("opset_version") or releases.parse(options.get("target")).opset
-    return tuple(Edit("translate", name) for name in (*FEWER_NODES, *(FROM_23 if newest >= 23 else ())))
+    return (*FEWER_NODES, *(FROM_23 if newest >= 23 else ()))
 
 
 def _settle(prepared: Prepared, folder: Path, results: list[Result]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 
+from torchferry.edits.translate import TranslateEdit
 from torchferry.records import Fault, Job, Step, Translated
 from torchferry.translate import names
 from torchferry.translate.passes import apply
@@ -22,7 +23,7 @@ def given(job: Job) -> Step:
         model = ir.load(path)  # weights beside the file stay there: they are mapped, not read
     except Exception as error:  # not a protobuf, truncated, textproto: anything may come out of a foreign file
         return Step("translate", fault=Fault.of(error))
-    edits = job.edits_for("translate")
+    edits = job.edits_for(TranslateEdit)
     settings = apply(model, edits)
     if edits:
         path = (job.workspace or Path(tempfile.mkdtemp(prefix="torchferry-"))) / job.file_name

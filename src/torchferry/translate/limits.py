@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from torchferry.records import Dim, Edit, Signature
+from torchferry.edits.inputs import Narrow
+from torchferry.records import Dim, Signature
 
 
-def keep_ranges(model: ir.Model, signature: Signature, edits: Sequence[Edit]) -> None:
+def keep_ranges(model: ir.Model, signature: Signature, edits: Sequence[Narrow]) -> None:
     """Make the file refuse the sizes that were given up: the model took them, so nothing else in the graph would."""
-    names = {name for edit in edits for name, cut in edit.params["sizes"].items() if cut is not None}
+    names = {name for edit in edits for name, cut in edit.sizes.items() if cut is not None}
     for dim in signature.dims:
         if dim.name in names:
             places = [(i, a) for i, spec in enumerate(signature.inputs) for a, size in enumerate(spec.shape) if size == dim.name]

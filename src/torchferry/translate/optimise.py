@@ -69,7 +69,7 @@ def _inline(model: ir.Model) -> None:
 
 def tidy(model: ir.Model) -> None:
     """Do what a file needs to be right in onnxruntime, optimised or not, in place."""
-    guard_pad_before_maxpool(model, {})
+    guard_pad_before_maxpool(model)
     unsigned_weights(model)
     know_types(model)
     name_types(model)

@@ -12,6 +12,8 @@ import onnx_ir as ir
 import torch
 
 from torchferry import release_kernels, releases
+from torchferry.edits.inputs import Narrow
+from torchferry.edits.translate import InlineCustomOperator, OptimiserOff, TranslateEdit
 from torchferry.foreign import torch_onnx
 from torchferry.foreign.torch_operators import schema_of
 from torchferry.records import Bound, Case, Fault, Job, Signature, Step, Translated
@@ -64,12 +66,12 @@ def _is_half_complex(node: Any) -> bool:
 
 def _inlined(job: Job) -> list[str]:
     """Return the custom operators whose own Python body is to be traced."""
-    return [str(edit.params["operator"]) for edit in job.edits_for("translate", "inline-custom-operator")]
+    return [edit.operator for edit in job.edits_for(InlineCustomOperator)]
 
 
 def _finish(job: Job, bound: Bound, program: Any, model: ir.Model) -> Step:
     """Return the graph, optimised, named and fitted to the target, as a file."""
-    if job.edits_for("translate", "optimiser-off"):
+    if job.edits_for(OptimiserOff):
         inline(model)
     else:
         optimise(model)
@@ -77,12 +79,12 @@ def _finish(job: Job, bound: Bound, program: Any, model: ir.Model) -> Step:
     some = _never_zero(program, bound.signature)
     let_scans_be_empty(model, some)
     widen(model, release_kernels.kernels(target.minor or max(release_kernels.limits())))
-    settings = apply(model, job.edits_for("translate"))
+    settings = apply(model, job.edits_for(TranslateEdit))
     count_from_the_front(model, some)
     if needed := register.libraries(model.opset_imports):
         settings["libraries"] = needed
     names.rename(model, program, bound.signature, bound.outputs, bound.prefix)
-    keep_ranges(model, bound.signature, job.edits_for("inputs", "narrow"))
+    keep_ranges(model, bound.signature, job.edits_for(Narrow))
     places = provenance(model, bound.prefix)
     cannot = fit(model, target, job.opset, places)
     if cannot:

@@ -11,8 +11,9 @@ import onnx
 import torch
 
 from torchferry import eager
+from torchferry.edits.capture import PrepareFloat32Kernels
 from torchferry.progress import Event, tell
-from torchferry.records import Bound, Case, Fault, Finding, Guard, Step, Translated, Verified, ranges_shown
+from torchferry.records import FAILING, Bound, Case, Fault, Finding, Guard, Step, Translated, Verified, ranges_shown
 from torchferry.records.findings import FileNotLoaded, MostlyExcused, NothingShown, OutputSizeFixed, RefusedWhenOptimised
 from torchferry.verify.arrays import array
 from torchferry.verify.coverage.assess import assess
@@ -92,7 +93,7 @@ def laid_out(case: Case, sides: Sides) -> tuple[Bench, Character, Tape] | Fault:
         return Fault.of(tape.error)
     calls = _calls(bound)
     habits = character(bound.module, used, tape.outputs, calls)
-    lowered = "float32" if case.job.edits_for("capture", "prepare:float32-kernels") else None
+    lowered = "float32" if case.job.edits_for(PrepareFloat32Kernels) else None
     sizes = example_sizes(bound)
     links = coupled(sides, sizes) if case.job.onnx is not None else {}
     kind = traits(bound.module, tape.notes, habits.random)
@@ -146,7 +147,7 @@ def _trials(case: Case, bench: Bench, tries: Tries, graph: onnx.GraphProto) -> I
         found = judge(bench, plan, args, thorough=failures < PROVEN)
         tell(Event("tick", "verify", plan.title, found.trial.seconds, purse.number, purse.most))
         yield replace(found, trial=replace(found.trial, call=args)) if plan.values == "reached" else found
-        failures += found.trial.outcome in ("differ", "file-refused")
+        failures += found.trial.outcome in FAILING
         if purse.large and failures >= ENOUGH:  # each costs seconds, and the point is made
             return
 

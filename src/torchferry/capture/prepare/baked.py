@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
 from torchferry.foreign.torch_modules import children_of
-from torchferry.records import Facts
 
 
 def is_parametrised(module: nn.Module) -> bool:
@@ -17,7 +14,7 @@ def is_parametrised(module: nn.Module) -> bool:
     return parametrize.is_parametrized(module)
 
 
-def prepare(module: nn.Module, args: tuple[Any, ...], params: Facts) -> nn.Module:
+def prepare(module: nn.Module) -> nn.Module:
     """Return the module with the values of its parametrised weights in place of the parametrisations."""
     with torch.no_grad():
         for part in list(module.modules()):

@@ -12,7 +12,6 @@ from torch.overrides import TorchFunctionMode
 
 from torchferry.capture.prepare.within import within
 from torchferry.foreign.torch_modules import tables_of
-from torchferry.records import Facts
 
 
 def is_sparse(tensor: Any) -> bool:
@@ -20,7 +19,7 @@ def is_sparse(tensor: Any) -> bool:
     return isinstance(tensor, Tensor) and tensor.layout != torch.strided and not tensor.is_mkldnn
 
 
-def prepare(module: nn.Module, args: tuple[Any, ...], params: Facts) -> nn.Module:
+def prepare(module: nn.Module) -> nn.Module:
     """Return the module with dense constants, in which functions of sparse tensors are those of dense ones."""
     held = []
     for path, part in module.named_modules():

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from torchferry.foreign.torch_modules import children_of
-from torchferry.records import Facts
 
 
 def is_affected(module: nn.Module) -> bool:
@@ -21,7 +20,7 @@ def is_affected(module: nn.Module) -> bool:
     return stock and bool(getattr(module, "use_nested_tensor", False)) and not module.layers[0].training  # type: ignore[index, union-attr]
 
 
-def prepare(module: nn.Module, args: tuple[Any, ...], params: Facts) -> nn.Module:
+def prepare(module: nn.Module) -> nn.Module:
     """Return the module with encoders that leave zeros where eager's fast path leaves them."""
     for part in module.modules():
         if is_affected(part):

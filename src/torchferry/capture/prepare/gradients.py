@@ -13,10 +13,9 @@ from torchferry.foreign.torch_modules import parameters_of
 from torchferry.foreign.torch_operators import aten, is_mutable, present
 from torchferry.foreign.torch_shapes import sizes_kept_apart
 from torchferry.foreign.torch_tracing import core_aten_decompositions, traced
-from torchferry.records import Facts
 
 
-def prepare(module: nn.Module, args: tuple[Any, ...], params: Facts) -> nn.Module:
+def prepare(module: nn.Module, args: tuple[Any, ...]) -> nn.Module:
     """Return the flat module with its model replaced by a traced graph, in which gradients are ordinary operators."""
     for part in module.modules():
         for name, parameter in parameters_of(part).items():

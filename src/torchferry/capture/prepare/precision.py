@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import fx
 
+from torchferry.edits.capture import PrepareFloat32Kernels
 from torchferry.foreign.torch_export import guards_of, keep_guards
 from torchferry.foreign.torch_operators import HigherOrderOperator, OpOverload, aten, is_mutable, schema_name
-from torchferry.records import Facts
 
 # these move numbers about without computing any; the runtime has them for every dtype
 _MOVES = frozenset(
@@ -62,10 +62,10 @@ _NO_DOUBLE = (
 )
 
 
-def revise(program: Any, params: Facts) -> Any:
+def revise(program: Any, edit: PrepareFloat32Kernels) -> Any:
     """Return the program with the operators of a dtype computed in float32; of float64 only those that need it, unless `all`."""
-    dtype = getattr(torch, params["dtype"])
-    only = None if params.get("all") or dtype is not torch.float64 else _NO_DOUBLE
+    dtype = getattr(torch, edit.dtype)
+    only = None if edit.all or dtype is not torch.float64 else _NO_DOUBLE
     program = _functional(program)
     for module in program.graph_module.modules():
         if isinstance(module, fx.GraphModule):

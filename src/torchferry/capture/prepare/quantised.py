@@ -13,7 +13,6 @@ from torchferry.foreign.torch_tensors import packed_kind
 from torchferry.quantised import fake
 from torchferry.quantised.operators import Dequantised
 from torchferry.quantised.unpacked import unpack
-from torchferry.records import Facts
 
 
 def is_quantised(module: nn.Module) -> bool:
@@ -22,13 +21,13 @@ def is_quantised(module: nn.Module) -> bool:
     return opaque or fake.is_fake(module) or fake.is_stub(module)
 
 
-def prepare(module: nn.Module, args: tuple[Any, ...], params: Facts) -> nn.Module:
-    """Return the module with its packed weights as buffers, and every quantised operator as arithmetic."""
+def prepare(module: nn.Module, *, nodes: bool) -> nn.Module:
+    """Return the module with its packed weights as buffers, and all of it arithmetic; fake quantisers as `nodes`, or as that."""
     for part in list(module.modules()):
         for name, value in list(vars(part).items()):
             if isinstance(value, torch.ScriptObject) and _kind(value):
                 _open(part, name, value)
-    _replace(module, params)
+    _replace(module, nodes)
     return within(module, lambda _: Dequantised())
 
 
@@ -42,12 +41,12 @@ def _open(part: nn.Module, name: str, packed: Any) -> None:
     part.__class__ = saving_buffers(type(part))
 
 
-def _replace(module: nn.Module, params: Any) -> None:
+def _replace(module: nn.Module, nodes: bool) -> None:
     for name, child in list(module.named_children()):
-        if (plain := fake.replaced(child, params)) is not None:
+        if (plain := fake.replaced(child, nodes=nodes)) is not None:
             setattr(module, name, plain)
         else:
-            _replace(child, params)
+            _replace(child, nodes)
 
 
 def _kind(value: Any) -> str:

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from torchferry.records import Edit
+from torchferry.edits.capture import Rewrite
 
-if TYPE_CHECKING:
-    from torchferry.records.sites import Site
-
-__all__ = ["diff", "sites_of"]
+__all__ = ["diff"]
 
 
-def diff(edits: Iterable[Edit]) -> str:
-    """Return the unified diff of all rewrites among the edits; empty when there are none."""
-    chosen = list(edits)
-    if not any(e.stage == "capture" and e.name == "rewrite" for e in chosen):
+def diff(edits: Sequence[Rewrite]) -> str:
+    """Return the unified diff of all rewrites; empty when there are none."""
+    if not edits:
         return ""
     from torchferry.capture.rewrites import patch
 
-    return patch.diff(sites_of(chosen))
-
-
-def sites_of(edits: Iterable[Edit]) -> Iterator[Site]:
-    """Yield the places that the edits rewrite."""
-    from torchferry.records.sites import Site
-
-    for edit in edits:
-        if edit.stage == "capture" and edit.name == "rewrite":
-            yield from (Site(**facts) for facts in edit.params["sites"])
+    return patch.diff(site for edit in edits for site in edit.sites)

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from torchferry.catalogue import capture_clues as clues
 from torchferry.catalogue.rule import Rule
+from torchferry.edits.capture import Piecewise, Rewrite
 from torchferry.guards import holds, words
-from torchferry.records import Case, Diagnosis, Edit, Job, Repair, Trial, findings
+from torchferry.records import Case, Diagnosis, Job, Repair, Trial, findings
 
 
 class BranchOnSize(Rule):
@@ -63,9 +64,9 @@ class BranchOnSize(Rule):
                 continue
             for site in finding.sites:
                 title = f"the branch in line {site.line} put into the graph, for sizes on both sides"
-                yield Repair(self.code, title, Edit("capture", "rewrite", {"sites": [site.facts()]}))
-            pieces = Edit("capture", "piecewise", {"guard": finding.guard})
-            yield Repair(self.code, f"captured for both sides of `{words(finding.guard)}` and joined", pieces)
+                yield Repair(self.code, title, Rewrite((site,)))
+            title = f"captured for both sides of `{words(finding.guard)}` and joined"
+            yield Repair(self.code, title, Piecewise(finding.guard))
 
 
 def broken(case: Case, finding: findings.GuardNarrows) -> Trial | None:

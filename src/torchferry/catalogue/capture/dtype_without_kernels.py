@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from torchferry.catalogue import prepared_clues as clues
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Location, Repair, findings
+from torchferry.edits.capture import PrepareFloat32Kernels
+from torchferry.records import Case, Diagnosis, Job, Location, Repair, findings
 
 _REFUSED = ("NOT_IMPLEMENTED", "Could not find an implementation", "bfloat16", "tensor(double)", "no CPU implementation")
 
@@ -31,7 +32,7 @@ class DtypeWithoutKernels(Rule):
     explains = frozenset({"CHK014", "CHK015", "CHK024", "CHK025", "NUM003"})
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        if not clues.made(case) or any(e.params.get("all") for e in case.job.edits_for("capture", "prepare:float32-kernels")):
+        if not clues.made(case) or any(e.all for e in case.job.edits_for(PrepareFloat32Kernels)):
             return
         told = [f for f in case.findings(findings.NoKernel) if {"bfloat16", "double"} & set(f.types)]
         text = clues.texts(case)
@@ -53,10 +54,8 @@ class DtypeWithoutKernels(Rule):
         dtype = "bfloat16" if "`bfloat16`" in found.message else "float64"
         title = f"computed in float32, each result rounded to {dtype}; inputs and outputs stay {dtype}"
         if dtype == "float64":
-            yield Repair(
-                self.code, f"{title}, where there is no kernel", Edit("capture", "prepare:float32-kernels", {"dtype": dtype})
-            )
-        yield Repair(self.code, title, Edit("capture", "prepare:float32-kernels", {"dtype": dtype, "all": True}))
+            yield Repair(self.code, f"{title}, where there is no kernel", PrepareFloat32Kernels(dtype))
+        yield Repair(self.code, title, PrepareFloat32Kernels(dtype, all=True))
 
 
 def bad() -> Job:

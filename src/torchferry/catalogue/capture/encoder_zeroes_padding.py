@@ -7,7 +7,8 @@ from typing import Any
 
 from torchferry.catalogue import prepared_clues as clues
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Repair, findings
+from torchferry.edits.capture import PrepareEncoder
+from torchferry.records import Case, Diagnosis, Job, Repair, findings
 
 
 class EncoderZeroesPadding(Rule):
@@ -43,7 +44,7 @@ class EncoderZeroesPadding(Rule):
             )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
-        yield Repair(self.code, "zeros at padded positions, as in eager", Edit("capture", "prepare:encoder"))
+        yield Repair(self.code, "zeros at padded positions, as in eager", PrepareEncoder())
 
 
 def bad() -> Job:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from torchferry.catalogue import prepared_clues as clues
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Repair, findings
+from torchferry.edits.capture import PrepareGradients
+from torchferry.records import Case, Diagnosis, Job, Repair, findings
 
 
 class GradientInsideForward(Rule):
@@ -29,7 +30,7 @@ class GradientInsideForward(Rule):
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         found = case.findings(findings.GradientInside)
-        if found and not clues.made(case) and clues.failed(case) and not case.job.edits_for("capture", "prepare:gradients"):
+        if found and not clues.made(case) and clues.failed(case) and not case.job.edits_for(PrepareGradients):
             yield Diagnosis(
                 self.code,
                 f"`{found[0].code}` takes a gradient inside forward",
@@ -38,7 +39,7 @@ class GradientInsideForward(Rule):
             )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
-        yield Repair(self.code, "forward and its backward pass traced into one graph", Edit("capture", "prepare:gradients"))
+        yield Repair(self.code, "forward and its backward pass traced into one graph", PrepareGradients())
 
 
 def bad() -> Job:

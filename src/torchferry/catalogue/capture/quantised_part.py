@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from torchferry.catalogue import prepared_clues as clues
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Repair, findings
+from torchferry.edits.capture import PrepareQuantised
+from torchferry.records import Case, Diagnosis, Job, Repair, findings
 
 _PHRASES = ("quantize_per_tensor", "quantize_per_channel", "quantized::", "from the 'QuantizedCPU'")
 
@@ -33,7 +34,7 @@ class QuantisedPart(Rule):
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         found = case.findings(findings.QuantisedPart)
         spoken = next((p for p in _PHRASES if p in clues.texts(case)), None)
-        if not clues.failed(case) or not (found or spoken) or case.job.edits_for("capture", "prepare:quantised"):
+        if not clues.failed(case) or not (found or spoken) or case.job.edits_for(PrepareQuantised):
             return
         kinds = ", ".join(sorted({f"`{f.type}`" for f in found})) or f"`{spoken}`"
         what = f"{clues.listed(found)} ({kinds})" if found else f"a call in forward ({kinds})"
@@ -46,10 +47,9 @@ class QuantisedPart(Rule):
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
         title = "quantised parts written out with the same integers and rounding"
-        yield Repair(self.code, title, Edit("capture", "prepare:quantised"))
+        yield Repair(self.code, title, PrepareQuantised())
         if any("FakeQuant" in f.type for f in case.findings(findings.QuantisedPart)):
-            edit = Edit("capture", "prepare:quantised", {"form": "arithmetic"})
-            yield Repair(self.code, "fake quantisers written out in plain arithmetic", edit)
+            yield Repair(self.code, "fake quantisers written out in plain arithmetic", PrepareQuantised("arithmetic"))
 
 
 def bad() -> Job:

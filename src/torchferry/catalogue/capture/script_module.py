@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from torchferry.catalogue import prepared_clues as clues
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Repair, findings
+from torchferry.edits.capture import PrepareScript
+from torchferry.records import Case, Diagnosis, Job, Repair, findings
 
 
 class ScriptModule(Rule):
@@ -40,7 +41,7 @@ class ScriptModule(Rule):
             )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
-        yield Repair(self.code, "compiled parts run node by node", Edit("capture", "prepare:script"))
+        yield Repair(self.code, "compiled parts run node by node", PrepareScript())
 
 
 def bad() -> Job:

@@ -7,7 +7,8 @@ from typing import Any
 
 from torchferry.catalogue import prepared_clues as clues
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Repair, findings
+from torchferry.edits.capture import PrepareDense
+from torchferry.records import Case, Diagnosis, Job, Repair, findings
 
 
 class SparseTensor(Rule):
@@ -30,7 +31,7 @@ class SparseTensor(Rule):
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         tensors, lines = case.findings(findings.SparseTensor), case.findings(findings.SparseFunction)
-        if not (tensors or lines) or not clues.failed(case) or clues.made(case) or case.job.edits_for("capture", "prepare:dense"):
+        if not (tensors or lines) or not clues.failed(case) or clues.made(case) or case.job.edits_for(PrepareDense):
             return
         names = ", ".join(f"`{f.name}` ({f.layout.removeprefix('torch.')})" for f in tensors)
         what = f"`{lines[0].code}`" if lines else names
@@ -43,7 +44,7 @@ class SparseTensor(Rule):
         )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
-        yield Repair(self.code, "sparse tensors written out as dense ones", Edit("capture", "prepare:dense"))
+        yield Repair(self.code, "sparse tensors written out as dense ones", PrepareDense())
 
 
 def bad() -> Job:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from torchferry.catalogue import prepared_clues as clues
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Repair, findings
+from torchferry.edits.capture import PrepareBaked
+from torchferry.records import Case, Diagnosis, Job, Repair, findings
 
 
 class WeightComputedAtEveryCall(Rule):
@@ -39,7 +40,7 @@ class WeightComputedAtEveryCall(Rule):
             )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
-        yield Repair(self.code, "parametrised weights computed once", Edit("capture", "prepare:baked"))
+        yield Repair(self.code, "parametrised weights computed once", PrepareBaked())
 
 
 def bad() -> Job:

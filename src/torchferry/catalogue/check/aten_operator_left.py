@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file, node
+from torchferry.edits.check import Decompose
+from torchferry.records import Case, Job, findings
 
 
 class AtenOperatorLeft(FindingRule[findings.AtenOperator]):
@@ -29,9 +30,9 @@ class AtenOperatorLeft(FindingRule[findings.AtenOperator]):
         return "export the model again with `torchferry export`, which lowers it or says at which line it is used"
 
     def offers(self, case: Case, finding: findings.AtenOperator) -> Iterator[Offer]:
-        nodes = [f.location.onnx_node for f in self.found(case) if f.recipe and f.location]
+        nodes = tuple(node(f) for f in self.found(case) if f.recipe and f.location)
         if finding.recipe:
-            yield "write it out in ONNX operators", Edit("check", "decompose", {"nodes": nodes}), "safe"
+            yield "write it out in ONNX operators", Decompose(nodes), "safe"
 
 
 def bad() -> Job:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file, node
+from torchferry.edits.check import CastBranches
+from torchferry.records import Case, Job, findings
 
 
 class BranchTypesDiffer(FindingRule[findings.BranchTypesDiffer]):
@@ -28,12 +29,8 @@ class BranchTypesDiffer(FindingRule[findings.BranchTypesDiffer]):
         return f"cast to {finding.to} in the other branch"
 
     def offers(self, case: Case, finding: findings.BranchTypesDiffer) -> Iterator[Offer]:
-        params = {
-            "node": finding.location.onnx_node if finding.location else "",
-            "index": finding.index,
-            "to": finding.to,
-        }
-        yield f"cast both branches to {finding.to}", Edit("check", "cast-branches", params), "safe"
+        edit = CastBranches(node(finding), finding.index, finding.to)
+        yield f"cast both branches to {finding.to}", edit, "safe"
 
 
 def bad() -> Job:

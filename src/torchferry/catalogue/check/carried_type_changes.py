@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file, node
+from torchferry.edits.check import CastCarried
+from torchferry.records import Case, Job, findings
 
 
 class CarriedTypeChanges(FindingRule[findings.CarriedTypesDiffer]):
@@ -30,12 +31,7 @@ class CarriedTypeChanges(FindingRule[findings.CarriedTypesDiffer]):
         return f"cast it to {finding.to} before the loop and at the end of its body"
 
     def offers(self, case: Case, finding: findings.CarriedTypesDiffer) -> Iterator[Offer]:
-        params = {
-            "node": finding.location.onnx_node if finding.location else "",
-            "index": finding.index,
-            "to": finding.to,
-        }
-        yield f"carry it as {finding.to}", Edit("check", "cast-carried", params), "safe"
+        yield f"carry it as {finding.to}", CastCarried(node(finding), finding.index, finding.to), "safe"
 
 
 def bad() -> Job:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file, node
+from torchferry.edits.check import InlineBranch
+from torchferry.records import Case, Job, findings
 
 
 class DeadBranchIsBroken(FindingRule[findings.DeadBranch]):
@@ -33,8 +34,8 @@ class DeadBranchIsBroken(FindingRule[findings.DeadBranch]):
         return "replace the If by the branch that runs"
 
     def offers(self, case: Case, finding: findings.DeadBranch) -> Iterator[Offer]:
-        params = {"node": finding.location.onnx_node if finding.location else "", "condition": finding.condition}
-        yield "put the branch that runs in the place of the If", Edit("check", "inline-branch", params), "safe"
+        edit = InlineBranch(node(finding), finding.condition)
+        yield "put the branch that runs in the place of the If", edit, "safe"
 
 
 def bad() -> Job:

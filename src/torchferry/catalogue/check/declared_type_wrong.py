@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.edits.check import DeclareTypes
+from torchferry.records import Case, Job, findings
 
 
 class DeclaredTypeWrong(FindingRule[findings.DeclaredTypeWrong]):
@@ -30,7 +31,7 @@ class DeclaredTypeWrong(FindingRule[findings.DeclaredTypeWrong]):
         return f"declare it {finding.real}, or cast it to {finding.declared} in the graph"
 
     def offers(self, case: Case, finding: findings.DeclaredTypeWrong) -> Iterator[Offer]:
-        yield "declare the types that the nodes give", Edit("check", "declare-types", {}), "safe"
+        yield "declare the types that the nodes give", DeclareTypes(), "safe"
 
 
 def bad() -> Job:

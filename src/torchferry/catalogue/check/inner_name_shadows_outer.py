@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.edits.check import RenameShadowed
+from torchferry.records import Case, Job, findings
 
 
 class InnerNameShadowsOuter(FindingRule[findings.ShadowedName]):
@@ -31,7 +32,7 @@ class InnerNameShadowsOuter(FindingRule[findings.ShadowedName]):
         return "rename the inner value"
 
     def offers(self, case: Case, finding: findings.ShadowedName) -> Iterator[Offer]:
-        yield "rename the inner values", Edit("check", "rename-shadowed", {}), "safe"
+        yield "rename the inner values", RenameShadowed(), "safe"
 
 
 def bad() -> Job:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.edits.check import SetIr
+from torchferry.records import Case, Job, findings
 
 
 class IrVersionTooNew(FindingRule[findings.IrTooNew | findings.IrMissing]):
@@ -31,7 +32,7 @@ class IrVersionTooNew(FindingRule[findings.IrTooNew | findings.IrMissing]):
         return f"set `model.ir_version = {_to(finding)}` before saving, or use a newer onnxruntime"
 
     def offers(self, case: Case, finding: findings.IrTooNew | findings.IrMissing) -> Iterator[Offer]:
-        yield f"stamp IR version {_to(finding)}", Edit("check", "set-ir", {"to": _to(finding)}), "safe"
+        yield f"stamp IR version {_to(finding)}", SetIr(_to(finding)), "safe"
 
 
 def _to(finding: findings.IrTooNew | findings.IrMissing) -> int:

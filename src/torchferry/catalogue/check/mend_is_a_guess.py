@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import GUESS, FindingRule, example_file
-from torchferry.records import Edit, Job, findings
+from torchferry.edits.check import SetIr
+from torchferry.records import Job, findings
 
 
 class MendIsAGuess(FindingRule[findings.MendNotShown]):
@@ -28,11 +29,11 @@ class MendIsAGuess(FindingRule[findings.MendNotShown]):
 
 
 def bad() -> Job:
-    return Job(onnx=example_file(TEXT), edits=(Edit("check", "set-ir", {"to": 7, "guess": "nobody has run it"}),))
+    return Job(onnx=example_file(TEXT), edits=(SetIr(7, guess="nobody has run it"),))
 
 
 def good() -> Job:
-    return Job(onnx=example_file(TEXT), edits=(Edit("check", "set-ir", {"to": 7}),))
+    return Job(onnx=example_file(TEXT), edits=(SetIr(7),))
 
 
 TEXT = '<ir_version: 8, opset_import: ["": 13]> g (float[N, 3] x) => (float[N, 3] y) { y = Relu (x) }'

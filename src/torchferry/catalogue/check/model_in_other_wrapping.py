@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.edits.check import ReadAs
+from torchferry.records import Case, Job, findings
 
 
 class ModelInOtherWrapping(FindingRule[findings.NotAModel]):
@@ -33,7 +34,7 @@ class ModelInOtherWrapping(FindingRule[findings.NotAModel]):
 
     def offers(self, case: Case, finding: findings.NotAModel) -> Iterator[Offer]:
         kind = finding.file.kind
-        yield "read it as what it is", Edit("check", "read-as", {"kind": "onnx" if kind == "onnx-named-ort" else kind}), "safe"
+        yield "read it as what it is", ReadAs("onnx" if kind == "onnx-named-ort" else kind), "safe"
 
 
 SAYS: dict[findings.FileKind, str] = {

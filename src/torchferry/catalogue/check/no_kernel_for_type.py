@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file, node
+from torchferry.edits.check import CastAround, ConvertOpset, Decompose, ModerniseOldForms, OtherType, Retype
+from torchferry.records import Case, Job, findings
 
 
 class NoKernelForType(FindingRule[findings.NoKernel]):
@@ -46,29 +47,29 @@ class NoKernelForType(FindingRule[findings.NoKernel]):
 
     def offers(self, case: Case, finding: findings.NoKernel) -> Iterator[Offer]:
         if "bfloat16" in finding.types:
-            yield "compute in float instead of bfloat16", Edit("check", "retype", {"from": "bfloat16", "to": "float"}), "safe"
-        alike = [(f.location.onnx_node, f.instead) for f in self.found(case) if f.location]
+            yield "compute in float instead of bfloat16", Retype("bfloat16", "float"), "safe"
+        alike = [(node(f), f.instead) for f in self.found(case) if f.location]
         match finding.instead:
             case findings.NewerOpset(to):
-                yield f"convert to opset {to}", Edit("check", "convert-opset", {"to": to}), "safe"
+                yield f"convert to opset {to}", ConvertOpset(to), "safe"
             case findings.ModernForm():
-                yield "write it as opset 7 has it", Edit("check", "modernise-old-forms", {"to": 7}), "safe"
+                yield "write it as opset 7 has it", ModerniseOldForms(7), "safe"
             case findings.WrittenOut():
-                nodes = [node for node, instead in alike if isinstance(instead, findings.WrittenOut)]
-                yield "write it out in operators that the runtime has", Edit("check", "decompose", {"nodes": nodes}), "safe"
+                nodes = tuple(name for name, instead in alike if isinstance(instead, findings.WrittenOut))
+                yield "write it out in operators that the runtime has", Decompose(nodes), "safe"
             case findings.CastAround(to=to) | findings.OtherAttribute(to=to):
-                entries = [{"node": node, **entry} for node, instead in alike if (entry := _entry(instead))]
-                yield f"compute it in {to}", Edit("check", "cast-around", {"nodes": entries}), "safe"
+                entries = tuple(entry for name, instead in alike if (entry := _other_type(name, instead)))
+                yield f"compute it in {to}", CastAround(entries), "safe"
 
 
-def _entry(instead: findings.Instead | None) -> dict[str, object]:
-    """Return how a node is computed in another type, as the pass takes it; nothing where it is not."""
+def _other_type(name: str, instead: findings.Instead | None) -> OtherType | None:
+    """Return how a node is computed in another type, as the pass takes it; None where it is not."""
     match instead:
         case findings.CastAround(was, to, inputs, places):
-            return {"how": "cast", "from": was, "to": to, "inputs": list(inputs), "places": list(places)}
+            return OtherType(name, from_=was, to=to, inputs=inputs, places=places)
         case findings.OtherAttribute(attribute, was, to):
-            return {"how": "attribute", "attribute": attribute, "from": was, "to": to}
-    return {}
+            return OtherType(name, "attribute", attribute, was, to)
+    return None
 
 
 def bad() -> Job:

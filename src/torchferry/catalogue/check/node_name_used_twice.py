@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.edits.check import UniqueNodeNames
+from torchferry.records import Case, Job, findings
 
 
 class NodeNameUsedTwice(FindingRule[findings.DuplicateNodeName]):
@@ -31,7 +32,7 @@ class NodeNameUsedTwice(FindingRule[findings.DuplicateNodeName]):
         return "give each node a name of its own"
 
     def offers(self, case: Case, finding: findings.DuplicateNodeName) -> Iterator[Offer]:
-        yield "number the nodes that share a name", Edit("check", "unique-node-names", {}), "safe"
+        yield "number the nodes that share a name", UniqueNodeNames(), "safe"
 
 
 def bad() -> Job:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file, node
+from torchferry.edits.check import Decompose, StampOpset
+from torchferry.records import Case, Job, findings
 
 
 class NodeNotInStampedOpset(FindingRule[findings.NodeNotInOpset]):
@@ -34,21 +35,13 @@ class NodeNotInStampedOpset(FindingRule[findings.NodeNotInOpset]):
         return "no opset fits all nodes: rewrite this node in the form of the stamped opset"
 
     def offers(self, case: Case, finding: findings.NodeNotInOpset) -> Iterator[Offer]:
-        recipes = [f.location.onnx_node for f in self.found(case) if f.recipe and f.location]
-        write_out: Offer = (
-            "write the node out in operators of the stamped opset",
-            Edit("check", "decompose", {"nodes": recipes}),
-            "safe",
-        )
+        recipes = tuple(node(f) for f in self.found(case) if f.recipe and f.location)
+        write_out: Offer = ("write the node out in operators of the stamped opset", Decompose(recipes), "safe")
         if finding.fits is not None:
             lower = finding.fits < finding.stamped and len(recipes) == len(self.found(case))
             if recipes and (lower or not finding.keeps):  # a lower stamp is one for all the other nodes too
                 yield write_out
-            yield (
-                f"stamp opset {finding.fits}",
-                Edit("check", "stamp-opset", {"to": finding.fits}),
-                "safe" if finding.keeps else "unsafe",
-            )
+            yield f"stamp opset {finding.fits}", StampOpset(finding.fits), "safe" if finding.keeps else "unsafe"
         if recipes:
             yield write_out
 

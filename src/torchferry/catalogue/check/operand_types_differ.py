@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file, listed
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file, listed, node
+from torchferry.edits.check import CastOperands
+from torchferry.records import Case, Job, findings
 
 
 class OperandTypesDiffer(FindingRule[findings.TypeConflict]):
@@ -38,12 +39,8 @@ class OperandTypesDiffer(FindingRule[findings.TypeConflict]):
     def offers(self, case: Case, finding: findings.TypeConflict) -> Iterator[Offer]:
         if not finding.castable:
             return
-        params = {
-            "node": finding.location.onnx_node if finding.location else "",
-            "values": list(finding.cast),
-            "to": finding.to,
-        }
-        yield f"cast {listed(finding.cast)} to {finding.to}", Edit("check", "cast-operands", params), "safe"
+        edit = CastOperands(node(finding), finding.cast, finding.to)
+        yield f"cast {listed(finding.cast)} to {finding.to}", edit, "safe"
 
 
 def bad() -> Job:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.edits.check import StampOpset
+from torchferry.records import Case, Job, findings
 
 
 class OpsetStampMissing(FindingRule[findings.OpsetMissing]):
@@ -29,7 +30,7 @@ class OpsetStampMissing(FindingRule[findings.OpsetMissing]):
 
     def offers(self, case: Case, finding: findings.OpsetMissing) -> Iterator[Offer]:
         if (to := finding.to) is not None:
-            yield f"stamp opset {to}, under which every node is valid", Edit("check", "stamp-opset", {"to": to}), "safe"
+            yield f"stamp opset {to}, under which every node is valid", StampOpset(to), "safe"
 
 
 def bad() -> Job:

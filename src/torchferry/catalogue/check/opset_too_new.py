@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file, listed
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.edits.check import ConvertOpset, StampOpset
+from torchferry.records import Case, Job, findings
 
 
 class OpsetTooNew(FindingRule[findings.OpsetTooNew]):
@@ -36,9 +37,9 @@ class OpsetTooNew(FindingRule[findings.OpsetTooNew]):
     def offers(self, case: Case, finding: findings.OpsetTooNew) -> Iterator[Offer]:
         most, domain = finding.most, finding.domain
         if domain:
-            yield f"stamp {domain} {most}", Edit("check", "stamp-opset", {"to": most, "domain": domain}), "safe"
+            yield f"stamp {domain} {most}", StampOpset(most, domain), "safe"
         else:
-            yield f"convert to opset {most}", Edit("check", "convert-opset", {"to": most}), "safe"
+            yield f"convert to opset {most}", ConvertOpset(most), "safe"
 
 
 def bad() -> Job:

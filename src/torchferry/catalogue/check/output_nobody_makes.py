@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, as_guess, example_file, listed
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.edits.check import RenameOutput
+from torchferry.records import Case, Job, findings
 
 
 class OutputNobodyMakes(FindingRule[findings.DanglingOutput]):
@@ -31,7 +32,7 @@ class OutputNobodyMakes(FindingRule[findings.DanglingOutput]):
 
     def offers(self, case: Case, finding: findings.DanglingOutput) -> Iterator[Offer]:
         if (take := finding.take) is not None:
-            edit = Edit("check", "rename-output", {"value": take, "output": finding.value})
+            edit = RenameOutput(take, finding.value)
             yield as_guess(f"give `{take}` that name", edit, "a node behind it may have been lost")
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from torchferry.catalogue.finding_rule import FindingRule, example_file
-from torchferry.records import Edit, Job, findings
+from torchferry.edits.check import StampOpset
+from torchferry.records import Job, findings
 
 
 class RepairChangesOutputs(FindingRule[findings.OutputsChanged]):
@@ -27,12 +28,12 @@ class RepairChangesOutputs(FindingRule[findings.OutputsChanged]):
 
 
 def bad() -> Job:
-    edits = (Edit("check", "stamp-opset", {"to": 12}),)
+    edits = (StampOpset(12),)
     return Job(onnx=example_file(TEXT), edits=edits)
 
 
 def good() -> Job:
-    return Job(onnx=example_file(TEXT), edits=(Edit("check", "stamp-opset", {"to": 14}),))
+    return Job(onnx=example_file(TEXT), edits=(StampOpset(14),))
 
 
 TEXT = '<ir_version: 8, opset_import: ["": 13]> g (float[2, 3, 4] x) => (float[2, 3, 4] y) { y = Softmax (x) }'

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.catalogue.finding_rule import FindingRule, Offer, as_guess, at, example_file, listed, shapes
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.catalogue.finding_rule import FindingRule, Offer, as_guess, at, example_file, listed, node, shapes
+from torchferry.edits.check import TransposeOperand
+from torchferry.records import Case, Job, findings
 
 
 class ShapesDoNotFit(FindingRule[findings.ShapeConflict]):
@@ -36,7 +37,7 @@ class ShapesDoNotFit(FindingRule[findings.ShapeConflict]):
 
     def offers(self, case: Case, finding: findings.ShapeConflict) -> Iterator[Offer]:
         if (flag := finding.flip) is not None and finding.location is not None:
-            edit = Edit("check", "transpose-operand", {"node": finding.location.onnx_node, "attribute": flag})
+            edit = TransposeOperand(node(finding), flag)
             yield as_guess(f"flip {flag}", edit, "that the shapes fit does not show that the matrix was stored so")
 
 

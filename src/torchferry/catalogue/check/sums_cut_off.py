@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file, listed
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.edits.check import FlipWeights
+from torchferry.records import Case, Job, findings
 
 
 class SumsCutOff(FindingRule[findings.ProductCutOff]):
@@ -50,9 +51,9 @@ class SumsCutOff(FindingRule[findings.ProductCutOff]):
         )
 
     def offers(self, case: Case, finding: findings.ProductCutOff) -> Iterator[Offer]:
-        nodes = [n for f in self.found(case) if f.mended for n in f.nodes]
+        nodes = tuple(n for f in self.found(case) if f.mended for n in f.nodes)
         if nodes:
-            yield "keep weights 128 higher, with their zero point", Edit("check", "flip-weights", {"nodes": nodes}), "safe"
+            yield "keep weights 128 higher, with their zero point", FlipWeights(nodes), "safe"
 
 
 def bad() -> Job:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file
-from torchferry.records import Case, Edit, Job, Safety, findings
+from torchferry.catalogue.finding_rule import FindingRule, Offer, at, example_file, node
+from torchferry.edits.check import CastAround, CastOperands, ConvertOpset, OtherType
+from torchferry.records import Case, Job, Safety, findings
 
 
 class TypeNotTakenByOperator(FindingRule[findings.TypeNotAllowed]):
@@ -36,16 +37,16 @@ class TypeNotTakenByOperator(FindingRule[findings.TypeNotAllowed]):
 
     def offers(self, case: Case, finding: findings.TypeNotAllowed) -> Iterator[Offer]:
         if finding.newer is not None:
-            yield f"convert to opset {finding.newer}", Edit("check", "convert-opset", {"to": finding.newer}), "safe"
+            yield f"convert to opset {finding.newer}", ConvertOpset(finding.newer), "safe"
         if finding.to is None or finding.location is None:
             return
-        node, safety = finding.location.onnx_node, _safety(finding.lossless)
+        safety = _safety(finding.lossless)
         if finding.back:
-            entry = {"node": node, "from": finding.type, "to": finding.to, "inputs": [finding.value]}
-            yield f"compute it in {finding.to}", Edit("check", "cast-around", {"nodes": [entry]}), safety
+            entry = OtherType(node(finding), from_=finding.type, to=finding.to, inputs=(finding.value,))
+            yield f"compute it in {finding.to}", CastAround((entry,)), safety
         else:
-            params = {"node": node, "values": [finding.value], "to": finding.to}
-            yield f"cast `{finding.value}` to {finding.to}", Edit("check", "cast-operands", params), safety
+            edit = CastOperands(node(finding), (finding.value,), finding.to)
+            yield f"cast `{finding.value}` to {finding.to}", edit, safety
 
 
 def _safety(lossless: bool) -> Safety:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.edits.check import DropImports
+from torchferry.records import Case, Job, findings
 
 
 class UnusedImportRefused(FindingRule[findings.UnusedImport]):
@@ -29,7 +30,7 @@ class UnusedImportRefused(FindingRule[findings.UnusedImport]):
         return "remove the entry"
 
     def offers(self, case: Case, finding: findings.UnusedImport) -> Iterator[Offer]:
-        yield "drop the imports that no node uses", Edit("check", "drop-imports", {}), "safe"
+        yield "drop the imports that no node uses", DropImports(), "safe"
 
 
 def bad() -> Job:

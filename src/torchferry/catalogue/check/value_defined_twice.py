@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file, listed
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.edits.check import DropRepeatedNodes
+from torchferry.records import Case, Job, findings
 
 
 class ValueDefinedTwice(FindingRule[findings.ValueDefinedTwice]):
@@ -31,7 +32,7 @@ class ValueDefinedTwice(FindingRule[findings.ValueDefinedTwice]):
 
     def offers(self, case: Case, finding: findings.ValueDefinedTwice) -> Iterator[Offer]:
         if finding.same:
-            yield "drop the repetition", Edit("check", "drop-repeated-nodes", {}), "safe"
+            yield "drop the repetition", DropRepeatedNodes(), "safe"
 
 
 def bad() -> Job:

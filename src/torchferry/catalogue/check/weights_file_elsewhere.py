@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, as_guess, example_file_with_data, listed
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.edits.check import RelocateData
+from torchferry.records import Case, Job, findings
 
 
 class WeightsFileElsewhere(FindingRule[findings.WeightsElsewhere]):
@@ -38,13 +39,12 @@ class WeightsFileElsewhere(FindingRule[findings.WeightsElsewhere]):
 
     def offers(self, case: Case, finding: findings.WeightsElsewhere) -> Iterator[Offer]:
         title = f"read the weights from `{finding.found}`"
-        if finding.guess:
-            edit = Edit("check", "relocate-data", {"moves": {finding.weights.data: finding.found}})
-            yield as_guess(title, edit, finding.guess)
+        if finding.found and finding.guess:
+            yield as_guess(title, RelocateData({finding.weights.data: finding.found}), finding.guess)
             return
         moves = {f.weights.data: f.found for f in self.found(case) if f.found and not f.guess}
         if moves:
-            yield title, Edit("check", "relocate-data", {"moves": moves}), "safe"
+            yield title, RelocateData(moves), "safe"
 
 
 WHY = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Location, Repair, findings
+from torchferry.edits.inputs import BindByName
+from torchferry.records import Case, Diagnosis, Job, Location, Repair, findings
 
 
 class ArgumentBoundToWrongParameter(Rule):
@@ -42,7 +43,7 @@ class ArgumentBoundToWrongParameter(Rule):
             yield Repair(
                 self.code,
                 f"the arguments are passed by name: {', '.join(names)}",
-                Edit("inputs", "bind-by-name", {"names": names}),
+                BindByName(tuple(names)),
             )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Location, findings
+from torchferry.edits.inputs import Narrow
+from torchferry.records import Case, Diagnosis, Job, Location, findings
 
 
 class SizeGivenUp(Rule):
@@ -47,8 +48,8 @@ def bad() -> Job:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return x * sum(range(x.shape[0]))
 
-    why = {"code": "CAP017", "why": "`sum(range(x.shape[0]))` fixes a size that should move", "file": None, "line": None}
-    return Job(Weighted().eval(), (torch.rand(5),), edits=(Edit("inputs", "narrow", {"sizes": {"batch_size": None}, **why}),))
+    fixed = Narrow({"batch_size": None}, code="CAP017", why="`sum(range(x.shape[0]))` fixes a size that should move")
+    return Job(Weighted().eval(), (torch.rand(5),), edits=(fixed,))
 
 
 def good() -> Job:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from torchferry.catalogue.numerics.wording import diagnosis, output
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Repair, findings
+from torchferry.edits.translate import OptimiserOff
+from torchferry.records import Case, Diagnosis, Job, Repair, findings
 
 
 class FileComputesSomethingElse(Rule):
@@ -44,7 +45,7 @@ class FileComputesSomethingElse(Rule):
             )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
-        off = Edit("translate", "optimiser-off")
+        off = OptimiserOff()
         translated = any(f.seen.blame.stage == "translation" for f in case.findings(findings.OutputDiffers))
         if case.job.onnx is None and translated and off not in case.job.edits:
             yield Repair(self.code, "leave the exporter's optimiser off", off)

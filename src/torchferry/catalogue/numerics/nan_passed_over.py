@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from torchferry.catalogue.numerics.wording import diagnosis, output
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Repair, findings
+from torchferry.edits.translate import PropagateNan
+from torchferry.records import Case, Diagnosis, Job, Repair, findings
 
 
 class NanPassedOver(Rule):
@@ -36,7 +37,7 @@ class NanPassedOver(Rule):
             )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
-        yield Repair(self.code, "pass NaN on in maxima and minima", Edit("translate", "graph-pass", {"name": "propagate-nan"}))
+        yield Repair(self.code, "pass NaN on in maxima and minima", PropagateNan())
 
 
 def bad() -> Job:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job, findings
+from torchferry.records import Case, Diagnosis, Job, Outcome, findings
 
-WORDS = {
+WORDS: Mapping[Outcome, str] = {
     "eager-refused": "refused by the model itself",
     "beyond-range": "at values that no model need take",
     "too-large": "too large for the memory that a trial may take",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Location, Repair, findings
+from torchferry.edits.verify import AcceptRandom
+from torchferry.records import Case, Diagnosis, Job, Location, Repair, findings
 
 
 class RandomOutput(Rule):
@@ -26,7 +27,7 @@ class RandomOutput(Rule):
     code, stage, severity, since = "NUM006", "verify", "error", "0.1"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        accepted = bool(case.job.edits_for("verify", "accept-random"))
+        accepted = bool(case.job.edits_for(AcceptRandom))
         for finding in case.findings(findings.RandomOutput):
             outputs = ", ".join(f"`{o}`" for o in finding.outputs)
             yield Diagnosis(
@@ -41,8 +42,7 @@ class RandomOutput(Rule):
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
         if found.severity == "error":
             changes = "the values of random outputs are not verified"
-            edit = Edit("verify", "accept-random")
-            yield Repair(self.code, "hand the file over with its own random generator", edit, "unsafe", changes)
+            yield Repair(self.code, "hand the file over with its own random generator", AcceptRandom(), "unsafe", changes)
 
 
 def bad() -> Job:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from torchferry.catalogue.numerics.wording import diagnosis, output
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Repair, findings
+from torchferry.edits.translate import OptimiserOff
+from torchferry.records import Case, Diagnosis, Job, Repair, findings
 
 
 class SmallConstantDropped(Rule):
@@ -36,7 +37,7 @@ class SmallConstantDropped(Rule):
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
         if case.job.onnx is None:  # in a file from elsewhere the constant is gone for good
-            yield Repair(self.code, "leave the exporter's optimiser off", Edit("translate", "optimiser-off"))
+            yield Repair(self.code, "leave the exporter's optimiser off", OptimiserOff())
 
 
 def bad() -> Job:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from torchferry.catalogue.numerics.wording import diagnosis, output
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Location, Repair, findings
+from torchferry.edits.translate import GuardPadBeforeMaxpool, SessionOptions
+from torchferry.records import Case, Diagnosis, Job, Location, Repair, findings
 
 
 class WrongOnlyWhenOptimisedByOnnxruntime(Rule):
@@ -45,10 +46,9 @@ class WrongOnlyWhenOptimisedByOnnxruntime(Rule):
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
         for names in [list(finding.optimisers) for finding in _found(case)]:
             if names == ["Pad_Fusion"]:
-                edit = Edit("translate", "graph-pass", {"name": "guard-pad-before-maxpool"})
-                yield Repair(self.code, "keep onnxruntime from folding the padding into the pooling", edit)
+                yield Repair(self.code, "keep onnxruntime from folding the padding into the pooling", GuardPadBeforeMaxpool())
             elif names:
-                off = Edit("translate", "session", {"disabled": names})
+                off = SessionOptions(tuple(names))
                 yield Repair(self.code, f"switch {', '.join(names)} off", off, "unsafe", "every session must switch it off")
 
 

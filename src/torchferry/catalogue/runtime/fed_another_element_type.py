@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.edits.check import CoerceFeeds
+from torchferry.records import Case, Job, findings
 
 
 class FedAnotherElementType(FindingRule[findings.FeedDtype]):
@@ -30,7 +31,7 @@ class FedAnotherElementType(FindingRule[findings.FeedDtype]):
         return f"cast `{finding.location.input_name if finding.location else ''}` before feeding it"
 
     def offers(self, case: Case, finding: findings.FeedDtype) -> Iterator[Offer]:
-        yield "let torchferry.InferenceSession coerce the feed", Edit("check", "coerce-feeds", {}), "safe"
+        yield "let torchferry.InferenceSession coerce the feed", CoerceFeeds(), "safe"
 
 
 def bad() -> Job:

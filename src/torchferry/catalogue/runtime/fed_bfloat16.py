@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.edits.check import CoerceFeeds
+from torchferry.records import Case, Job, findings
 
 
 class FedBfloat16(FindingRule[findings.FeedBfloat16]):
@@ -29,7 +30,7 @@ class FedBfloat16(FindingRule[findings.FeedBfloat16]):
         return "use torchferry.InferenceSession, or pass an OrtValue to `run_with_ort_values`"
 
     def offers(self, case: Case, finding: findings.FeedBfloat16) -> Iterator[Offer]:
-        yield "let torchferry.InferenceSession coerce the feed", Edit("check", "coerce-feeds", {}), "safe"
+        yield "let torchferry.InferenceSession coerce the feed", CoerceFeeds(), "safe"
 
 
 def bad() -> Job:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.edits.check import CoerceFeeds
+from torchferry.records import Case, Job, findings
 
 
 class FedInForeignByteOrder(FindingRule[findings.FeedByteOrder]):
@@ -30,7 +31,7 @@ class FedInForeignByteOrder(FindingRule[findings.FeedByteOrder]):
         return "swap the bytes before feeding: `x.astype(x.dtype.newbyteorder('='))`"
 
     def offers(self, case: Case, finding: findings.FeedByteOrder) -> Iterator[Offer]:
-        yield "let torchferry.InferenceSession coerce the feed", Edit("check", "coerce-feeds", {}), "safe"
+        yield "let torchferry.InferenceSession coerce the feed", CoerceFeeds(), "safe"
 
 
 def bad() -> Job:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, example_file
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.edits.check import CoerceFeeds
+from torchferry.records import Case, Job, findings
 
 
 class FedWithoutAnAxis(FindingRule[findings.FeedRank]):
@@ -29,7 +30,7 @@ class FedWithoutAnAxis(FindingRule[findings.FeedRank]):
         return f"feed `{finding.location.input_name if finding.location else ''}[None]`"
 
     def offers(self, case: Case, finding: findings.FeedRank) -> Iterator[Offer]:
-        yield "let torchferry.InferenceSession coerce the feed", Edit("check", "coerce-feeds", {}), "safe"
+        yield "let torchferry.InferenceSession coerce the feed", CoerceFeeds(), "safe"
 
 
 def bad() -> Job:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.finding_rule import FindingRule, Offer, as_guess, at, example_file
-from torchferry.records import Case, Edit, Job, findings
+from torchferry.edits.check import ZeroMaskedRows
+from torchferry.records import Case, Job, findings
 
 
 class MaskedRowGivesNan(FindingRule[findings.MaskedRowNan]):
@@ -32,7 +33,7 @@ class MaskedRowGivesNan(FindingRule[findings.MaskedRowNan]):
 
     def offers(self, case: Case, finding: findings.MaskedRowNan) -> Iterator[Offer]:
         title = "give zeros for rows that are masked throughout"
-        edit = Edit("check", "zero-masked-rows", {"nodes": list(finding.nodes)})
+        edit = ZeroMaskedRows(finding.nodes)
         if finding.attention:
             yield title, edit, "safe"
         else:

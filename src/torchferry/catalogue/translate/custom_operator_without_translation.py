@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Edit, Job, Location, Repair, findings
+from torchferry.edits.translate import InlineCustomOperator
+from torchferry.records import Case, Diagnosis, Job, Location, Repair, findings
 
 
 class CustomOperatorWithoutTranslation(Rule):
@@ -42,9 +43,8 @@ class CustomOperatorWithoutTranslation(Rule):
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
         for finding in case.findings(findings.CustomOperator):
             if finding.has_body and finding.location == found.location:
-                operator = finding.operator
-                edit = Edit("translate", "inline-custom-operator", {"operator": operator})
-                yield Repair(self.code, f"the Python body of `{operator}` traced into the graph", edit)
+                edit = InlineCustomOperator(finding.operator)
+                yield Repair(self.code, f"the Python body of `{finding.operator}` traced into the graph", edit)
 
 
 def skeleton(operator: str, schema: str) -> str:

@@ -1,50 +1,60 @@
-"""The graph passes that mend a file: a name, as an Edit of the Job has it, and the function that carries it out.
+"""The graph passes that mend a file, each by the class of the edit that it carries out.
 
-Each takes an onnx.ModelProto, changes it in place, and is told all it must decide in its parameters.
+Each takes an onnx.ModelProto, changes it in place, and is told by the edit all that it would have to decide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import onnx
 
 from torchferry.check.passes import casts, decompose, names, shapes, signs, versions, weave
+from torchferry.edits import check as edits
 from torchferry.errors import UsageError
 
-Pass = Callable[[onnx.ModelProto, Mapping[str, Any]], None]
-
-PASSES: dict[str, Pass] = {
-    "relocate-data": names.relocate,
-    "set-ir": versions.set_ir,
-    "stamp-opset": versions.stamp,
-    "convert-opset": versions.convert,
-    "drop-imports": versions.drop_imports,
-    "modernise-old-forms": versions.modernise,
-    "unique-node-names": names.unique_node_names,
-    "rename-shadowed": names.rename_shadowed,
-    "drop-repeated-nodes": names.drop_repeated_nodes,
-    "rename-output": names.rename_output,
-    "cast-operands": casts.cast_operands,
-    "cast-branches": casts.cast_branches,
-    "cast-carried": casts.cast_carried,
-    "cast-around": casts.cast_around,
-    "retype": casts.retype,
-    "declare-types": casts.declare_types,
-    "decompose": decompose.decompose,
-    "inline-branch": decompose.inline_branch,
-    "transpose-operand": shapes.transpose_operand,
-    "free-sizes": shapes.free_sizes,
-    "rewrite-constants": shapes.rewrite_constants,
-    "zero-masked-rows": shapes.zero_masked_rows,
-    "flip-weights": signs.flip_weights,
-}
+Kind = TypeVar("Kind", bound=edits.GraphPass)
+Pass = Callable[[onnx.ModelProto, Any], None]
 
 
-def apply(model: onnx.ModelProto, name: str, params: Mapping[str, Any]) -> None:
-    """Carry out a named pass on the model."""
-    if name not in PASSES:
-        raise UsageError(f"there is no graph pass `{name}`; the check stage knows: {', '.join(PASSES)}")
-    PASSES[name](model, params)
+def _by(kind: type[Kind], carry_out: Callable[[onnx.ModelProto, Kind], None]) -> tuple[type[edits.GraphPass], Pass]:
+    """Return a row of the table, in which the function is one for this very edit."""
+    return kind, carry_out
+
+
+PASSES = dict(
+    [
+        _by(edits.RelocateData, names.relocate),
+        _by(edits.SetIr, versions.set_ir),
+        _by(edits.StampOpset, versions.stamp),
+        _by(edits.ConvertOpset, versions.convert),
+        _by(edits.DropImports, versions.drop_imports),
+        _by(edits.ModerniseOldForms, versions.modernise),
+        _by(edits.UniqueNodeNames, names.unique_node_names),
+        _by(edits.RenameShadowed, names.rename_shadowed),
+        _by(edits.DropRepeatedNodes, names.drop_repeated_nodes),
+        _by(edits.RenameOutput, names.rename_output),
+        _by(edits.CastOperands, casts.cast_operands),
+        _by(edits.CastBranches, casts.cast_branches),
+        _by(edits.CastCarried, casts.cast_carried),
+        _by(edits.CastAround, casts.cast_around),
+        _by(edits.Retype, casts.retype),
+        _by(edits.DeclareTypes, casts.declare_types),
+        _by(edits.Decompose, decompose.decompose),
+        _by(edits.InlineBranch, decompose.inline_branch),
+        _by(edits.TransposeOperand, shapes.transpose_operand),
+        _by(edits.FreeSizes, shapes.free_sizes),
+        _by(edits.RewriteConstants, shapes.rewrite_constants),
+        _by(edits.ZeroMaskedRows, shapes.zero_masked_rows),
+        _by(edits.FlipWeights, signs.flip_weights),
+    ]
+)
+
+
+def apply(model: onnx.ModelProto, edit: edits.CheckEdit) -> None:
+    """Carry out an edit on the model."""
+    if not isinstance(edit, edits.GraphPass) or type(edit) not in PASSES:
+        raise UsageError(f"no graph pass carries out `{edit}`; there are: {', '.join(kind.name for kind in PASSES)}")
+    PASSES[type(edit)](model, edit)
     weave.tidy(model)

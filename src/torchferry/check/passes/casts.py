@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,15 +10,16 @@ import onnx
 from torchferry.check import dtypes, graph
 from torchferry.check.passes.weave import Weaver, find, forget_shapes, lay_open
 from torchferry.check.type_inference import infer, states
+from torchferry.edits.check import CastAround, CastBranches, CastCarried, CastOperands, DeclareTypes, OtherType, Retype
 
 
-def cast_operands(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+def cast_operands(model: onnx.ModelProto, edit: CastOperands) -> None:
     """Cast the named operands of a node: a constant in place where nobody else reads it, anything else by a Cast."""
-    place = find(model, params["node"])
+    place = find(model, edit.node)
     if place is None:
         return
-    to = dtypes.ENUM[params["to"]]
-    for value in params["values"]:
+    to = dtypes.ENUM[edit.to]
+    for value in edit.values:
         if not _convert_constant(place.graph, value, to):
             weaver = Weaver(model, f"{place.label}/{value}")
             made = weaver.op("Cast", [value], to=to)
@@ -47,14 +47,14 @@ def _read_instead(node: onnx.NodeProto, old: str, new: str) -> None:
             node.input[index] = new
 
 
-def cast_branches(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+def cast_branches(model: onnx.ModelProto, edit: CastBranches) -> None:
     """Cast an output of the branches of an If to one type."""
-    place = find(model, params["node"])
+    place = find(model, edit.node)
     if place is None:
         return
-    types, index, to = infer(model).of, int(params["index"]), params["to"]
+    types, to = infer(model).of, edit.to
     for branch in graph.subgraphs(place.node):
-        output = branch.output[index]
+        output = branch.output[edit.index]
         if types.get(output.name) != to:
             weaver = Weaver(model, output.name)
             made = weaver.op("Cast", [output.name], to=dtypes.ENUM[to])
@@ -64,14 +64,14 @@ def cast_branches(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
     forget_shapes(model)
 
 
-def cast_carried(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+def cast_carried(model: onnx.ModelProto, edit: CastCarried) -> None:
     """Let a Loop or Scan carry a value in one type: as it goes in, and as it comes out of a turn."""
-    place = find(model, params["node"])
+    place = find(model, edit.node)
     if place is None:
         return
-    word, types, body = params["to"], infer(model).of, next(graph.subgraphs(place.node))
+    word, types, body = edit.to, infer(model).of, next(graph.subgraphs(place.node))
     to = dtypes.ENUM[word]
-    outer, inner, result = next(s for s in states(place.node, body) if s[0] == int(params["index"]))
+    outer, inner, result = next(s for s in states(place.node, body) if s[0] == edit.index)
     if types.get(place.node.input[outer]) != word:
         weaver = Weaver(model, place.label)
         place.node.input[outer] = weaver.op("Cast", [place.node.input[outer]], to=to)
@@ -85,27 +85,27 @@ def cast_carried(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
     body.output[result].type.tensor_type.elem_type = to
 
 
-def cast_around(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+def cast_around(model: onnx.ModelProto, edit: CastAround) -> None:
     """Cast to a type that has a kernel before each node of a list, and back behind it; the rest keeps its types."""
-    lay_open(model, [entry["node"] for entry in params["nodes"]])
-    for entry in params["nodes"]:
+    lay_open(model, [entry.node for entry in edit.nodes])
+    for entry in edit.nodes:
         types = infer(model).of  # anew: an earlier entry may have put Casts in front of this node
-        place = find(model, entry["node"])
+        place = find(model, entry.node)
         if place is not None:
             _around(model, place, entry, types)
     forget_shapes(model)
 
 
-def _around(model: onnx.ModelProto, place: graph.Place, entry: Mapping[str, Any], types: dict[str, str]) -> None:
-    node, old, new = place.node, entry["from"], entry["to"]
+def _around(model: onnx.ModelProto, place: graph.Place, entry: OtherType, types: dict[str, str]) -> None:
+    node, old, new = place.node, entry.from_, entry.to
     weaver = Weaver(model, place.label)
-    if entry.get("attribute"):
-        graph.set_attribute(node, entry["attribute"], dtypes.ENUM[new])
+    if entry.how == "attribute":
+        graph.set_attribute(node, entry.attribute, dtypes.ENUM[new])
     else:
-        chosen = entry.get("inputs") or [i for i in node.input if types.get(i) == old]
+        chosen = entry.inputs or [i for i in node.input if types.get(i) == old]
         cast = {value: weaver.op("Cast", [value], to=dtypes.ENUM[new]) for value in dict.fromkeys(chosen)}
         for index, value in enumerate(node.input):
-            if value in cast and index in entry.get("places", [index]):  # one value may stand in two places
+            if value in cast and (not entry.places or index in entry.places):  # one value may stand in two places
                 node.input[index] = cast[value]
         weaver.before(place.graph, node)
     for index, output in enumerate(node.output):
@@ -116,7 +116,7 @@ def _around(model: onnx.ModelProto, place: graph.Place, entry: Mapping[str, Any]
     weaver.after(place.graph, node)
 
 
-def declare_types(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+def declare_types(model: onnx.ModelProto, edit: DeclareTypes) -> None:
     """Declare each output with the type that its node gives; forget what is said of inner values."""
     forget_shapes(model)
     real = {v: r for v, (_, r, _) in infer(model).declared.items()}
@@ -126,9 +126,9 @@ def declare_types(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
                 output.type.tensor_type.elem_type = dtypes.ENUM[real[output.name]]
 
 
-def retype(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+def retype(model: onnx.ModelProto, edit: Retype) -> None:
     """Compute in another type throughout: weights, constants, casts; inputs and outputs keep the type they are declared with."""
-    old, new = dtypes.ENUM[params["from"]], dtypes.ENUM[params["to"]]
+    old, new = dtypes.ENUM[edit.from_], dtypes.ENUM[edit.to]
     for tensor in graph.tensors(model):
         if tensor.data_type == old:
             _retype_tensor(tensor, new)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,12 @@ from torchferry.check.passes.aten import ATEN, aten_name
 from torchferry.check.passes.forms import Recipe, newer_form
 from torchferry.check.passes.weave import Weaver, find, forget_shapes
 from torchferry.check.type_inference import infer
+from torchferry.edits.check import Decompose, InlineBranch
 
 
-def decompose(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+def decompose(model: onnx.ModelProto, edit: Decompose) -> None:
     """Write the named nodes out in simpler operators."""
-    for name in params["nodes"]:
+    for name in edit.nodes:
         place = find(model, name)
         if place is None:
             continue
@@ -146,12 +146,12 @@ RECIPES: dict[tuple[str, str], Recipe] = {
 # --- branches that are never taken -----------------------------------------------------------------------
 
 
-def inline_branch(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+def inline_branch(model: onnx.ModelProto, edit: InlineBranch) -> None:
     """Put the branch of an If that is always taken in the place of the If."""
-    place = find(model, params["node"])
+    place = find(model, edit.node)
     if place is None:
         return
-    branch = next(a.g for a in place.node.attribute if a.name == ("then_branch" if params["condition"] else "else_branch"))
+    branch = next(a.g for a in place.node.attribute if a.name == ("then_branch" if edit.condition else "else_branch"))
     weaver = Weaver(model, place.label)
     weaver.nodes.extend(branch.node)
     place.graph.initializer.extend(branch.initializer)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import onnx
 
 from torchferry.check import external, graph
 from torchferry.check.structure import same_work
+from torchferry.edits.check import DropRepeatedNodes, RelocateData, RenameOutput, RenameShadowed, UniqueNodeNames
 
 
-def relocate(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
-    """Read weights from where they are: `moves` is {written location: real one}."""
-    external.relocate(model, dict(params["moves"]))
+def relocate(model: onnx.ModelProto, edit: RelocateData) -> None:
+    """Read weights from where they are."""
+    external.relocate(model, dict(edit.moves))
 
 
-def unique_node_names(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+def unique_node_names(model: onnx.ModelProto, edit: UniqueNodeNames) -> None:
     """Give each node that shares its name with an earlier one a name of its own."""
     taken: set[str] = {p.node.name for p in graph.places(model)}
     seen: set[str] = set()
@@ -26,7 +24,7 @@ def unique_node_names(model: onnx.ModelProto, params: Mapping[str, Any]) -> None
         seen.add(place.node.name)
 
 
-def rename_shadowed(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+def rename_shadowed(model: onnx.ModelProto, edit: RenameShadowed) -> None:
     """Give values of subgraphs that bear the name of an outer value a name of their own."""
     _rename_in(model.graph, set(), graph.value_names(model))
 
@@ -56,7 +54,7 @@ def _rename_value(part: onnx.GraphProto, old: str, new: str) -> None:
                     names[index] = new
 
 
-def drop_repeated_nodes(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+def drop_repeated_nodes(model: onnx.ModelProto, edit: DropRepeatedNodes) -> None:
     """Take away nodes that compute, under the same names, what an earlier node computes already."""
     for part in graph.graphs(model):
         makers: dict[str, onnx.NodeProto] = {}
@@ -67,9 +65,9 @@ def drop_repeated_nodes(model: onnx.ModelProto, params: Mapping[str, Any]) -> No
             makers.update({o: node for o in node.output if o and o not in makers})
 
 
-def rename_output(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+def rename_output(model: onnx.ModelProto, edit: RenameOutput) -> None:
     """Give a value the name under which the graph promises it."""
-    old, new = params["value"], params["output"]
+    old, new = edit.value, edit.output
     for place in graph.nodes_of(model.graph):
         for names in (place.node.input, place.node.output):
             for index, name in enumerate(names):

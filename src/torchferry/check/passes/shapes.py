@@ -5,7 +5,7 @@ A size is written as data: 4, ["size", value, axis], ["mul", size, size], ["div"
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,43 +14,50 @@ import onnx
 from torchferry.check import dtypes, graph
 from torchferry.check.passes.weave import Weaver, find, forget_shapes, lay_open
 from torchferry.check.type_inference import infer
+from torchferry.edits.check import FreeSizes, RewriteConstants, TransposeOperand, ZeroMaskedRows
+from torchferry.records import Facts
 
 
-def free_axes(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
-    """Declare axes of inputs and outputs as free: `axes` is {value: {axis: name}}."""
+def free_axes(model: onnx.ModelProto, axes: Mapping[str, Mapping[str, str]]) -> None:
+    """Declare axes of inputs and outputs as free, {value: {axis: name}}."""
     for value in (*model.graph.input, *model.graph.output):
-        for axis, name in params["axes"].get(value.name, {}).items():
+        for axis, name in axes.get(value.name, {}).items():
             value.type.tensor_type.shape.dim[int(axis)].dim_param = name  # a oneof: the fixed size goes
     forget_shapes(model)
 
 
-def free_sizes(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+def free_sizes(model: onnx.ModelProto, edit: FreeSizes) -> None:
     """Free axes, and compute the constants that hold their former sizes."""
-    free_axes(model, params)
-    rewrite_constants(model, params)
+    free_axes(model, edit.axes)
+    rewrite(model, edit.rewrites)
 
 
-def transpose_operand(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+def transpose_operand(model: onnx.ModelProto, edit: TransposeOperand) -> None:
     """Flip transA or transB of a Gemm."""
-    place = find(model, params["node"])
+    place = find(model, edit.node)
     if place is not None:
-        graph.set_attribute(place.node, params["attribute"], 1 - int(graph.attributes(place.node).get(params["attribute"], 0)))
+        graph.set_attribute(place.node, edit.attribute, 1 - int(graph.attributes(place.node).get(edit.attribute, 0)))
         forget_shapes(model)
 
 
-def rewrite_constants(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+def rewrite_constants(model: onnx.ModelProto, edit: RewriteConstants) -> None:
+    """Compute constants that hold an example's sizes."""
+    rewrite(model, edit.rewrites)
+
+
+def rewrite(model: onnx.ModelProto, rewrites: Sequence[Facts]) -> None:
     """Carry out a list of rewrites, each `{"do": name, "node": label, ...}`."""
-    lay_open(model, [rewrite["node"] for rewrite in params["rewrites"]])
-    for rewrite in params["rewrites"]:
-        place = find(model, rewrite["node"])
+    lay_open(model, [one["node"] for one in rewrites])
+    for one in rewrites:
+        place = find(model, one["node"])
         if place is not None:
-            REWRITES[rewrite["do"]](model, place, rewrite)
+            REWRITES[one["do"]](model, place, one)
     forget_shapes(model)
 
 
-def zero_masked_rows(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+def zero_masked_rows(model: onnx.ModelProto, edit: ZeroMaskedRows) -> None:
     """Let a softmax over nothing but -inf give zeros, as PyTorch's attention does, in place of NaN."""
-    for name in params["nodes"]:
+    for name in edit.nodes:
         place = find(model, name)
         if place is None:
             continue

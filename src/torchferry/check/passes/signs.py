@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import onnx
 
 from torchferry.check import dtypes, graph, products
 from torchferry.check.passes.weave import Weaver, forget_shapes
+from torchferry.edits.check import FlipWeights
 
 
-def flip_weights(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+def flip_weights(model: onnx.ModelProto, edit: FlipWeights) -> None:
     """Let the named products read their weights as the other 8-bit type.
 
     The stored weights stay as they are, for whoever else reads them: the runtime folds what is added here when it opens the file.
     """
-    wanted, done = set(params["nodes"]), list[onnx.NodeProto]()
+    wanted, done = set(edit.nodes), list[onnx.NodeProto]()
     for item in list(products.found(model)):
         if item.place.label in wanted and not any(item.reader is n and item.weights == 0 for n in done):
             done.append(item.reader)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,21 +10,22 @@ import onnx.version_converter
 
 from torchferry.check import graph, schemas
 from torchferry.check.passes.weave import Weaver, forget_shapes
+from torchferry.edits.check import ConvertOpset, DropImports, ModerniseOldForms, SetIr, StampOpset
 
 BROADCASTING = frozenset({"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Greater", "Less", "Equal", "PRelu"})
 
 
-def set_ir(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+def set_ir(model: onnx.ModelProto, edit: SetIr) -> None:
     """Stamp another IR version; the graph is written the same way in both."""
-    model.ir_version = int(params["to"])
+    model.ir_version = edit.to
 
 
-def stamp(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+def stamp(model: onnx.ModelProto, edit: StampOpset) -> None:
     """Stamp the opset that the nodes are written for."""
-    _restamp(model, int(params["to"]), params.get("domain", ""))
+    _restamp(model, edit.to, edit.domain)
 
 
-def drop_imports(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+def drop_imports(model: onnx.ModelProto, edit: DropImports) -> None:
     """Take away the imports of domains from which no node comes."""
     used = {p.node.domain for p in graph.places(model)} | {f.domain for f in model.functions}
     kept = [o for o in model.opset_import if o.domain in schemas.STANDARD or o.domain in used]
@@ -33,9 +33,9 @@ def drop_imports(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
     model.opset_import.extend(kept)
 
 
-def convert(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+def convert(model: onnx.ModelProto, edit: ConvertOpset) -> None:
     """Rewrite the model for another opset: by the stamp alone where no node in use differs, else with onnx's converter."""
-    to, stamped = int(params["to"]), graph.opset(model)
+    to, stamped = edit.to, graph.opset(model)
     if stamped is None:
         return
     parts = [(model.graph, stamped), *((f, graph.opset(f) or stamped) for f in model.functions)]
@@ -97,13 +97,13 @@ def _restamp(model: onnx.ModelProto, to: int, domain: str = "") -> None:
 # --- forms from before opset 7, for which no runtime has kernels -------------------------------------
 
 
-def modernise(model: onnx.ModelProto, params: Mapping[str, Any]) -> None:
+def modernise(model: onnx.ModelProto, edit: ModerniseOldForms) -> None:
     """Write the forms of opsets 1 to 6 as opset 7 has them, and stamp that."""
     ranks = _ranks(model)
     for part in graph.graphs(model):
         for node in list(part.node):
             _modern(model, part, node, ranks)
-    _restamp(model, int(params.get("to", 7)))
+    _restamp(model, edit.to)
     forget_shapes(model)
 
 

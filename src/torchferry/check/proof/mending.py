@@ -13,7 +13,8 @@ import onnx
 from torchferry.check import passes, place
 from torchferry.check.proof import values
 from torchferry.check.trace import Feed, Tracer, Values
-from torchferry.records import Edit, Fault
+from torchferry.edits.check import FreeSizes, GraphPass, RelocateData, RewriteConstants
+from torchferry.records import Fault
 from torchferry.worker import Worker
 
 PATIENCE = 30.0  # seconds for the evaluator, which is written to be read and not to be fast
@@ -31,7 +32,7 @@ class Mending:
     raw: onnx.ModelProto
     model: onnx.ModelProto
     key: str
-    edits: tuple[Edit, ...]
+    edits: tuple[GraphPass, ...]
     feeds: tuple[Feed, ...]
 
     def before(self) -> onnx.ModelProto:
@@ -39,8 +40,8 @@ class Mending:
         made = onnx.ModelProto()
         made.CopyFrom(self.raw)
         for edit in self.edits:
-            if edit.name == "relocate-data":
-                passes.apply(made, edit.name, edit.params)
+            if isinstance(edit, RelocateData):
+                passes.apply(made, edit)
         return made
 
     def written(self) -> Path:
@@ -70,9 +71,9 @@ class Mending:
         return found | (made if not isinstance(made, Fault) else {})
 
 
-def _at_old_sizes(feed: Feed, edits: Sequence[Edit]) -> Feed:
+def _at_old_sizes(feed: Feed, edits: Sequence[GraphPass]) -> Feed:
     """Return a feed at the sizes from which others were set free, if any were."""
-    shapes = {name: shape for e in edits for name, shape in e.params.get("example", {}).items()}
+    shapes = {n: shape for e in edits if isinstance(e, FreeSizes | RewriteConstants) for n, shape in e.example.items()}
     for name, shape in shapes.items():
         array = feed.get(name)
         if isinstance(array, np.ndarray) and array.ndim == len(shape):

@@ -20,7 +20,7 @@ from torchferry.check.proof.alone import WORDS, given
 from torchferry.check.proof.evaluated import alike
 from torchferry.check.proof.mending import Mending
 from torchferry.check.type_inference import infer
-from torchferry.records import Edit
+from torchferry.edits.check import CastAround, CastOperands
 
 # Operators that give some of the numbers that they take: in another type that holds these, the same ones.
 PICKS = frozenset({
@@ -29,9 +29,9 @@ PICKS = frozenset({
 })  # fmt: skip
 
 
-def operands_not_shown(mending: Mending, edit: Edit) -> str:
+def operands_not_shown(mending: Mending, edit: CastOperands) -> str:
     """Return why operands that were cast to one type may not have been meant so."""
-    node = next((n for n in mending.raw.graph.node if graph.label(n) == edit.params["node"]), None)
+    node = next((n for n in mending.raw.graph.node if graph.label(n) == edit.node), None)
     if node is None:
         return "the node stands in a subgraph, where its values cannot be looked at" if _lossy_inside(mending) else ""
     words = set()
@@ -44,8 +44,8 @@ def operands_not_shown(mending: Mending, edit: Edit) -> str:
     return next((w for w in sorted(words, reverse=True) if w), "")
 
 
-def _readings_differ(mending: Mending, node: onnx.NodeProto, operands: Mapping[str, Any], edit: Edit) -> str:
-    chosen, cast = str(edit.params["to"]), set(edit.params["values"])
+def _readings_differ(mending: Mending, node: onnx.NodeProto, operands: Mapping[str, Any], edit: CastOperands) -> str:
+    chosen, cast = edit.to, set(edit.values)
     meant = [chosen, *sorted({WORDS[a.dtype] for n, a in operands.items() if n in cast or WORDS[a.dtype] == chosen} - {chosen})]
     if chosen not in dtypes.FLOATS and any(word in dtypes.FLOATS for word in meant):
         return f"{chosen} and floats together are floats in PyTorch, and what follows may depend on it"
@@ -78,17 +78,17 @@ def as_type(value: np.ndarray, word: str) -> np.ndarray | None:
     return made if bool(np.all(kept)) else None
 
 
-def around_not_shown(mending: Mending, edit: Edit) -> str:
+def around_not_shown(mending: Mending, edit: CastAround) -> str:
     """Return why a node that was computed in another type may give something else."""
-    for entry in edit.params["nodes"]:
-        node = next((n for n in mending.raw.graph.node if graph.label(n) == entry["node"]), None)
+    for entry in edit.nodes:
+        node = next((n for n in mending.raw.graph.node if graph.label(n) == entry.node), None)
         if node is None or node.op_type not in PICKS:
-            return f"`{entry['node']}` is computed in {entry['to']}, and nothing here computes it in {entry['from']}"
+            return f"`{entry.node}` is computed in {entry.to}, and nothing here computes it in {entry.from_}"
         for feed in mending.asked():
             known = mending.values(feed, node.input)
-            arrays = [known.get(i) for i in node.input if i and i in entry.get("inputs", node.input)]
-            if any(not isinstance(a, np.ndarray) or not _exactly(a, str(entry["to"])) for a in arrays):
-                return f"{entry['to']} does not hold the numbers that `{entry['node']}` is given"
+            arrays = [known.get(i) for i in node.input if i and i in (entry.inputs or node.input)]
+            if any(not isinstance(a, np.ndarray) or not _exactly(a, entry.to) for a in arrays):
+                return f"{entry.to} does not hold the numbers that `{entry.node}` is given"
     return ""
 
 

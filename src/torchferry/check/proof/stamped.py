@@ -16,15 +16,16 @@ from torchferry.check.proof.alone import given
 from torchferry.check.proof.evaluated import alike
 from torchferry.check.proof.mending import Mending
 from torchferry.check.trace import Tracer
-from torchferry.records import Edit, Fault
+from torchferry.edits.check import StampOpset
+from torchferry.records import Fault
 
 
-def why_not(mending: Mending, edit: Edit) -> str:
+def why_not(mending: Mending, edit: StampOpset) -> str:
     """Return why another stamp may mean something else; nothing where it was shown not to."""
-    if edit.params.get("domain"):
-        return _other_domain(mending, edit)
+    if edit.domain:
+        return _other_domain(mending, edit.domain, edit.to)
     old = graph.opset(mending.raw)
-    return (_under_both(mending, old, int(edit.params["to"])) if old is not None else "") or _under_all(mending, edit)
+    return (_under_both(mending, old, edit.to) if old is not None else "") or _under_all(mending)
 
 
 def _under_both(mending: Mending, old: int, new: int) -> str:
@@ -57,7 +58,7 @@ def _changed(node: onnx.NodeProto, old: int, new: int) -> bool:
     return schemas.since(node.op_type, old) != schemas.since(node.op_type, new)
 
 
-def _under_all(mending: Mending, edit: Edit) -> str:
+def _under_all(mending: Mending) -> str:
     """Return the stamp under which all nodes are valid too, and the file gives something else."""
     nodes = [p.node for p in graph.places(mending.model) if p.node.domain in schemas.STANDARD]
     forms: dict[tuple[int | None, ...], int] = {}
@@ -67,7 +68,7 @@ def _under_all(mending: Mending, edit: Edit) -> str:
     for version in forms.values():
         other = onnx.ModelProto()
         other.CopyFrom(mending.model)
-        apply(other, "stamp-opset", {"to": version})
+        apply(other, StampOpset(version))
         tracer = Tracer(mending.worker, other, mending.mended_home, mending.scratch)
         for feed in mending.asked():
             answer, usual = tracer.run(other, feed, level="all"), mending.outputs(feed)
@@ -78,8 +79,7 @@ def _under_all(mending: Mending, edit: Edit) -> str:
     return ""
 
 
-def _other_domain(mending: Mending, edit: Edit) -> str:
-    domain, to = str(edit.params["domain"]), int(edit.params["to"])
+def _other_domain(mending: Mending, domain: str, to: int) -> str:
     old = graph.opset(mending.raw, domain) or to
     for place in graph.places(mending.model):
         node = place.node
@@ -94,5 +94,5 @@ def _only(model: onnx.ModelProto, node: onnx.NodeProto, opset: int) -> onnx.Mode
     made.CopyFrom(model)
     del made.graph.node[:]
     made.graph.node.append(node)
-    apply(made, "stamp-opset", {"to": opset})
+    apply(made, StampOpset(opset))
     return made

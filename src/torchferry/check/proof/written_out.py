@@ -18,16 +18,16 @@ from torchferry.check.passes.aten import aten_name
 from torchferry.check.proof.alone import given, versions
 from torchferry.check.proof.evaluated import alike
 from torchferry.check.proof.mending import Mending
-from torchferry.records import Edit
+from torchferry.edits.check import Decompose
 
 # Their definition is documentation, and nothing on a CPU runs them: the recipes are held against PyTorch by tests.
 BY_DEFINITION = frozenset({"GroupNorm", "SkipGroupNorm", "BiasAdd", "NhwcConv"})
 
 
-def why_not(mending: Mending, edit: Edit) -> str:
+def why_not(mending: Mending, edit: Decompose) -> str:
     """Return which node may compute something else written out; nothing where none does."""
     flat = graph.flat(mending.raw)
-    for name in edit.params["nodes"]:
+    for name in edit.nodes:
         node = next((n for n in flat.graph.node if graph.label(n) == name), None)
         if node is not None and node.domain == "com.microsoft" and node.op_type in BY_DEFINITION:
             continue

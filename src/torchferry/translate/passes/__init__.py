@@ -1,4 +1,4 @@
-"""Graph passes that an Edit may ask for by name: `Edit("translate", "<name>", params)`."""
+"""Graph passes that an edit may ask for, each by its class in `torchferry.edits.translate`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,21 @@ from typing import Any
 
 import onnx_ir as ir
 
-from torchferry.errors import UsageError, did_you_mean
-from torchferry.records import Edit, Facts
+from torchferry.edits.translate import (
+    GuardPadBeforeMaxpool,
+    InlineCustomOperator,
+    LastLogits,
+    NoWholeSlices,
+    OptimiserOff,
+    PropagateNan,
+    SessionOptions,
+    TranslateEdit,
+    WholeAttention,
+    WholeNorms,
+    WholeProducts,
+    WholeRotations,
+)
+from torchferry.errors import UsageError
 from torchferry.translate.passes.attention import whole_attention
 from torchferry.translate.passes.logits import last_logits
 from torchferry.translate.passes.nans import propagate_nan
@@ -18,35 +31,27 @@ from torchferry.translate.passes.products import whole_products
 from torchferry.translate.passes.rotations import whole_rotations
 from torchferry.translate.passes.slices import no_whole_slices
 
-Pass = Callable[[ir.Model, Facts], None]
-
-PASSES: Mapping[str, Pass] = {
-    "guard-pad-before-maxpool": guard_pad_before_maxpool,
-    "last-logits": last_logits,
-    "no-whole-slices": no_whole_slices,
-    "propagate-nan": propagate_nan,
-    "whole-attention": whole_attention,
-    "whole-norms": whole_norms,
-    "whole-products": whole_products,
-    "whole-rotations": whole_rotations,
+PASSES: Mapping[type[TranslateEdit], Callable[[ir.Model], None]] = {
+    GuardPadBeforeMaxpool: guard_pad_before_maxpool,
+    LastLogits: last_logits,
+    NoWholeSlices: no_whole_slices,
+    PropagateNan: propagate_nan,
+    WholeAttention: whole_attention,
+    WholeNorms: whole_norms,
+    WholeProducts: whole_products,
+    WholeRotations: whole_rotations,
 }
-ELSEWHERE = {"inline-custom-operator", "optimiser-off"}  # carried out before there is a graph
 
 
-def apply(model: ir.Model, edits: Sequence[Edit]) -> dict[str, Any]:
-    """Carry out the edits in order, in place; return what a session must set, as `session` edits say."""
+def apply(model: ir.Model, edits: Sequence[TranslateEdit]) -> dict[str, Any]:
+    """Carry out the edits in order, in place; return what a session must set, as `SessionOptions` say."""
     settings: dict[str, Any] = {}
     for edit in edits:
-        if edit.name in ELSEWHERE:
-            continue
-        if edit.name == "session":  # {"disabled": [...]}, {"level": "basic"}: options of ort.session
-            settings.update(edit.params)
-        else:
-            _named(str(edit.params["name"]) if edit.name == "graph-pass" else edit.name)(model, edit.params)
+        if isinstance(edit, SessionOptions):
+            settings |= {"disabled": list(edit.disabled)} if edit.disabled else {}
+            settings |= {"level": edit.level} if edit.level else {}
+        elif type(edit) in PASSES:
+            PASSES[type(edit)](model)
+        elif not isinstance(edit, InlineCustomOperator | OptimiserOff):  # which were carried out before there was a graph
+            raise UsageError(f"the translation cannot carry out `{edit}`")
     return settings
-
-
-def _named(name: str) -> Pass:
-    if name not in PASSES:
-        raise UsageError(f"no graph pass is called `{name}`{did_you_mean(name, [*PASSES, 'session'])}")
-    return PASSES[name]

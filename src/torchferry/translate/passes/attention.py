@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass, ShapeInferencePass
 
-from torchferry.records import Facts
 from torchferry.translate.draft import Draft, attribute, constant_of, is_number, made, sizes
 from torchferry.translate.lowering import raise_to
 
@@ -34,7 +33,7 @@ class Written:
     scale: float
 
 
-def whole_attention(model: ir.Model, params: Facts) -> None:
+def whole_attention(model: ir.Model) -> None:
     """Put an `Attention` in place of each attention that is written out, in place; where there is one, the opset becomes 23."""
     ShapeInferencePass()(model)  # values inside a translation have no shapes yet
     found = [written for node in model.graph if (written := read(node)) is not None]

@@ -11,7 +11,6 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes.common import ShapeInferencePass
 
-from torchferry.records import Facts
 from torchferry.translate.draft import Draft, constant_of, made, sizes
 
 INPUT = "logits_to_keep"
@@ -19,7 +18,7 @@ LAST = np.iinfo(np.int64).max  # where a Slice ends that takes everything to the
 ONE_BY_ONE = ("Add", "Cast", "Div", "Mul", "Neg", "Sub", "Tanh")  # heads add a bias, scale what they give, or bound it
 
 
-def last_logits(model: ir.Model, params: Facts) -> None:
+def last_logits(model: ir.Model) -> None:
     """Let the caller say for how many of the last tokens the first output is computed, in place, if a product ends in it."""
     ShapeInferencePass()(model)  # values inside a translation have no shapes yet
     graph = model.graph

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from torchferry.records import Facts
 from torchferry.translate.draft import Draft
 
 CONCERNED = {"ReduceMax", "ReduceMin", "MaxPool"}
 
 
-def propagate_nan(model: ir.Model, params: Facts) -> None:
+def propagate_nan(model: ir.Model) -> None:
     """Let ReduceMax, ReduceMin and MaxPool give NaN wherever they see one."""
     for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
         value = node.inputs[0] if node.inputs else None

@@ -8,14 +8,13 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass, ShapeInferencePass
 
-from torchferry.records import Facts
 from torchferry.translate.draft import Draft, constant_of, is_number, made, sizes
 from torchferry.translate.lowering import raise_to
 
 OPSET = 23  # the first that has the operator
 
 
-def whole_norms(model: ir.Model, params: Facts) -> None:
+def whole_norms(model: ir.Model) -> None:
     """Put an `RMSNormalization` in place of each that is written out, in place; where there is one, the opset becomes 23."""
     ShapeInferencePass()(model)  # values inside a translation have no shapes yet
     found = [(node, read) for node in model.graph if (read := _read(node)) is not None]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from torchferry.records import Facts
 from torchferry.translate.draft import Draft, attribute
 
 
-def guard_pad_before_maxpool(model: ir.Model, params: Facts) -> None:
+def guard_pad_before_maxpool(model: ir.Model) -> None:
     """Put `Max(x, x)` between a constant Pad and the MaxPool behind it: nothing to compute, and not to be fused."""
     for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
         given = node.inputs[0] if node.inputs else None

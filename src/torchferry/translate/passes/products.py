@@ -5,11 +5,10 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
-from torchferry.records import Facts
 from torchferry.translate.draft import Draft, attribute, made, sizes
 
 
-def whole_products(model: ir.Model, params: Facts) -> None:
+def whole_products(model: ir.Model) -> None:
     """Write `Reshape, Gemm, Reshape` as `MatMul, Add` where the second reshape undoes the first, in place."""
     for node in list(model.graph):
         if node.op_type == "Reshape" and (gemm := made(node.inputs[0], "Gemm")) is not None and _plain(gemm):

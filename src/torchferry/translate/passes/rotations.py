@@ -10,7 +10,6 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass, ShapeInferencePass
 
-from torchferry.records import Facts
 from torchferry.translate.draft import Draft, attribute, constant_of, is_number, made, sizes
 from torchferry.translate.lowering import raise_to
 
@@ -18,7 +17,7 @@ OPSET = 23  # the first that has the operator
 Rotation = tuple[ir.Value, ir.Value, ir.Value]  # of (batch, heads, length, width) by cosines and sines of (batch, length, width)
 
 
-def whole_rotations(model: ir.Model, params: Facts) -> None:
+def whole_rotations(model: ir.Model) -> None:
     """Put a `RotaryEmbedding` in place of each rotation that is written out, in place; where one is, the opset becomes 23."""
     ShapeInferencePass()(model)  # values inside a translation have no shapes yet
     found = [(node, rotation) for node in model.graph if (rotation := _read(node)) is not None]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from torchferry.records import Facts
 from torchferry.translate.draft import constant_of, made, sizes
 
 
-def no_whole_slices(model: ir.Model, params: Facts) -> None:
+def no_whole_slices(model: ir.Model) -> None:
     """Take out every Slice in steps of 1 that gives as much as it is given, in place."""
     for node in list(model.graph):
         value = node.inputs[0] if made(node.outputs[0], "Slice") is not None else None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from torchferry import eager
-from torchferry.records import Case, Coverage, Finding
+from torchferry.records import FAILING, Case, Coverage, Finding, Outcome
 from torchferry.verify.coverage.unlike import Unlike
 from torchferry.verify.coverage.weights import Weights
 from torchferry.verify.judge.trial import Bench, Judged, judge
@@ -17,8 +17,7 @@ from torchferry.verify.run.repeated_calls import Character
 from torchferry.verify.trials.budget import LARGE
 from torchferry.verify.trials.plans import Plan
 
-FAILING = ("differ", "file-refused")
-COMPARED = ("agree", "ill-conditioned")
+COMPARED: tuple[Outcome, ...] = ("agree", "ill-conditioned")
 TOLD = 8  # names of what was not shown, of each kind
 
 

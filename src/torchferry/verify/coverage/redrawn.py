@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from torchferry.verify.coverage.ground import FAILING, Ground
+from torchferry.records import FAILING
+from torchferry.verify.coverage.ground import Ground
 from torchferry.verify.coverage.lively import Redrawable, lively
 from torchferry.verify.explain.findings import findings
 from torchferry.verify.judge.trial import Bench, Judged, judge

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import onnx
 
-from torchferry.records import Fault
+from torchferry.records import FAILING, Fault
 from torchferry.records.findings import WeightsDiffer
 from torchferry.verify.coverage.folded_unlike import folded_unlike
 from torchferry.verify.coverage.folds import norms
-from torchferry.verify.coverage.ground import FAILING, TOLD, Ground
+from torchferry.verify.coverage.ground import TOLD, Ground
 from torchferry.verify.coverage.mutants import MOST_TRIALS
 from torchferry.verify.coverage.reach import feeding, unreached
 from torchferry.verify.coverage.rewritten import rewrite

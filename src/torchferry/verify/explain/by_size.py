@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from torchferry.records import Case
+from torchferry.records import FAILING, Case
 from torchferry.records.findings import JudgedBySize, Verdict
 from torchferry.verify.judge.trial import Bench, Judged, judge
 from torchferry.verify.trials.plans import Plan
@@ -18,7 +18,7 @@ SEEDS = (101, 102, 103, 104)
 
 def by_size(case: Case, bench: Bench, judged: Sequence[Judged]) -> tuple[JudgedBySize, ...]:
     """Return how the file does at the sizes of the trials that failed, one dim moved at a time; () where none may be given up."""
-    failed = [j.trial.sizes for j in judged if j.trial.outcome in ("differ", "file-refused")]
+    failed = [j.trial.sizes for j in judged if j.trial.outcome in FAILING]
     free = [d.name for d in bench.sides.bound.signature.dims if not d.asked]
     if not failed or not free or case.job.onnx is not None:
         return ()
@@ -51,7 +51,7 @@ def _verdict(bench: Bench, sizes: Mapping[str, int]) -> Verdict:
         except ValueError:
             continue
         if outcome != "eager-refused":
-            seen.add(outcome not in ("differ", "file-refused"))
+            seen.add(outcome not in FAILING)
         if len(seen) == 2:
             break
     return "mixed" if len(seen) != 1 else "right" if True in seen else "wrong"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from torchferry.records import Case, Finding
+from torchferry.records import FAILING, Case, Finding
 from torchferry.records.findings import (
     Blame,
     DiffersBeyondRange,
@@ -41,7 +41,7 @@ def findings(case: Case, bench: Bench, judged: Sequence[Judged], habits: Charact
     """Return what the trials showed, and how the model behaves when called again."""
     found: list[Finding] = [*behaviour(bench, habits, tape)]
     bench = replace(bench, home=_home(judged, bench))
-    wrong = [j for j in judged if j.trial.outcome in ("differ", "file-refused")]
+    wrong = [j for j in judged if j.trial.outcome in FAILING]
     for failing in _one_of_each(wrong, bench):
         found.append(_culprit(case, bench, failing, judged, tape))
     found += [PaddingOnly(seen(j, bench)) for j in [j for j in judged if j.trial.outcome == "padding-only"][:1]]
@@ -91,7 +91,7 @@ def _weight(failing: Judged) -> tuple[int, int, int]:
 def _culprit(case: Case, bench: Bench, failing: Judged, judged: Sequence[Judged], tape: Tape) -> Finding:
     failing = shrink(bench, failing)
     told = seen(failing, bench)
-    blame = Blame(failing=tuple(j.trial.name for j in judged if j.trial.outcome in ("differ", "file-refused"))[:8])
+    blame = Blame(failing=tuple(j.trial.name for j in judged if j.trial.outcome in FAILING)[:8])
     refused = failing.trial.outcome == "file-refused"
     if not refused and (blamed := blame_runtime(bench, failing)) is not None:
         told = replace(told, blame=replace(blame, stage="onnxruntime's optimiser", cause="optimiser"))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from torchferry.foreign import onnxruntime as ort
-from torchferry.records import Difference, Fault, Tolerance, Trial
+from torchferry.records import Difference, Fault, Outcome, Tolerance, Trial
 from torchferry.verify.arrays import Array, is_float, wide
 from torchferry.verify.judge.compare import compare, wrong
 from torchferry.verify.judge.excuses import CHEAP, EXCUSES
@@ -23,10 +23,17 @@ from torchferry.verify.trials.coupled import Links
 from torchferry.verify.trials.plans import COUNTING, Plan
 
 # where several excuses share a trial, the one that says least for the file gives it its name
-WEAKEST_FIRST = ("eager-cut-off", "beyond-range", "undetermined", "padding-only", "tie-order", "ill-conditioned")
+WEAKEST_FIRST: tuple[Outcome, ...] = (
+    "eager-cut-off",
+    "beyond-range",
+    "undetermined",
+    "padding-only",
+    "tie-order",
+    "ill-conditioned",
+)
 # these proofs hold the file against something, rounding or the arithmetic; the others say that a number does not count
 NO_MEMORY = "Failed to allocate memory"  # as onnxruntime has it
-COMPARING = ("ill-conditioned", "eager-cut-off")
+COMPARING: tuple[Outcome, ...] = ("ill-conditioned", "eager-cut-off")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from torch import nn
 from torchferry.capture.prepare.script.interpreter import Owner, run
 from torchferry.foreign.torch_modules import children_of, tables_of
 from torchferry.foreign.torch_tensors import script_schema
-from torchferry.records import Facts
 
 
 def is_script(module: Any) -> bool:
@@ -18,13 +17,13 @@ def is_script(module: Any) -> bool:
     return isinstance(module, torch.jit.ScriptModule)
 
 
-def prepare(module: nn.Module, args: tuple[Any, ...], params: Facts) -> nn.Module:
+def prepare(module: nn.Module) -> nn.Module:
     """Return the module with every compiled part replaced by one that runs its graph in Python."""
     for name, child in list(module.named_children()):
         if is_script(child):
             setattr(module, name, Interpreted(child))
         else:
-            prepare(child, args, params)
+            prepare(child)
     return module
 
 
