@@ -27,7 +27,7 @@ from torchferry.verify.run.eager_trace import Tape, record
 from torchferry.verify.run.memory import WORKER_ROOM
 from torchferry.verify.run.repeated_calls import Character, character
 from torchferry.verify.trials.budget import LARGE, Purse
-from torchferry.verify.trials.constants import has_loops
+from torchferry.verify.trials.constants import loops
 from torchferry.verify.trials.coupled import coupled
 from torchferry.verify.trials.directed import directed
 from torchferry.verify.trials.landmarks import in_file
@@ -72,7 +72,7 @@ def _verified(case: Case, sides: Sides) -> Step:
         return Step("verify", fault=laid)
     bench, habits, tape = laid
     graph = onnx.load(str(sides.file.path), load_external_data=False).graph
-    purse = Purse(case, measured(sides.bound, tape, bench.sizes), loops=has_loops(graph))
+    purse = Purse(case, measured(sides.bound, tape, bench.sizes), loops(graph))
     tries = Tries(sides.bound, purse, finite=all_finite(tape.outputs), links=bench.links)
     judged = tuple(_trials(case, bench, tries, graph))
     shown = assess(case, bench, judged, habits, tape)
@@ -146,7 +146,8 @@ def _trials(case: Case, bench: Bench, tries: Tries, graph: onnx.GraphProto) -> I
         purse.pay(plan.sizes, directed=plan.directed)
         found = judge(bench, plan, args, thorough=failures < PROVEN)
         tell(Event("tick", "verify", plan.title, found.trial.seconds, purse.number, purse.most))
-        yield replace(found, trial=replace(found.trial, call=args)) if plan.values == "reached" else found
+        searched = plan.directed and plan.given is not None  # no name makes it again
+        yield replace(found, trial=replace(found.trial, call=args)) if searched else found
         failures += found.trial.outcome in ("differ", "file-refused")
         if purse.large and failures >= ENOUGH:  # each costs seconds, and the point is made
             return

@@ -40,6 +40,8 @@ MOST_VALUES = 2**25
 MOST_AXES, MOST_TURNED = 5, 2**12  # of values that are also looked for with their axes in another order
 SAMPLE = 16
 PRECISION = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+# what rounds to zero: the smallest normal numbers; halves are computed in float32, and keep theirs
+LEAST = {"float64": 2.0**-1022, "float32": 2.0**-126, "float16": 2.0**-24, "bfloat16": 2.0**-126}
 # what torch calls the operators whose order among equal keys it leaves open, and what ONNX makes of them
 OPEN = ("topk", "sort", "argsort", "kthvalue", "median", "mode", "msort")
 
@@ -187,7 +189,8 @@ class _Group:
         self._values = [v for v, _ in values]
         self._flat = np.stack([wide(v).ravel() for v in self._values])
         slack = np.array([s for _, s in values])[:, None]
-        self._allowed = unit * (slack + np.abs(np.nan_to_num(self._flat, posinf=0.0, neginf=0.0)))
+        flushed = np.where(slack > 0, LEAST[self._values[0].dtype.name], 0.0)  # a kernel may give 0 for what is no normal number
+        self._allowed = unit * (slack + np.abs(np.nan_to_num(self._flat, posinf=0.0, neginf=0.0))) + flushed
 
     def near(self, name: str, value: Array) -> Array | None:
         """Return the value that is near enough to be the same."""

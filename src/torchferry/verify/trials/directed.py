@@ -16,10 +16,12 @@ from torchferry.records import Bound, Dim, Guard
 from torchferry.verify.trials.constants import Number, for_input, numbers
 from torchferry.verify.trials.landmarks import handles_nan, landmarks
 from torchferry.verify.trials.plans import STRANGE, Plan, example_sizes, in_turns
+from torchferry.verify.trials.pools import pooled
 from torchferry.verify.trials.reach import reached
 from torchferry.verify.trials.tables import tables
+from torchferry.verify.trials.thresholds import thresholds
 from torchferry.verify.trials.tries import Tries
-from torchferry.verify.trials.turns import around, long_sizes, turns
+from torchferry.verify.trials.turns import around, in_a_row, long_sizes, turns
 
 NANS = ("nan", "some-nan", "nan-row", "inf", "some-inf", "some-negative-inf")
 SPECIAL = (
@@ -50,6 +52,7 @@ def directed(tries: Tries, guards: Sequence[Guard], seed: int, graph: onnx.Graph
     sources = (
         _nans(tries, seed, graph),
         tables(tries, seed),
+        _together(tries, found, seed),
         _against_numbers(tries, found, seed),
         _sizes(tries, guards, marks, seed),
         (Plan({}, v, seed + 1) for v in SPECIAL if tries.takes(Plan({}, v, seed + 1), finite=False)),
@@ -113,6 +116,18 @@ def _in_columns(tries: Tries, plan: Plan, columns: int) -> Iterator[Plan]:
             yield part
 
 
+def _together(tries: Tries, found: Sequence[Number], seed: int) -> Iterator[Plan]:
+    """Yield calls at thresholds of what is computed, then those that draw all inputs at once from all numbers known."""
+    names = [s.name for s in tries.bound.signature.inputs]
+    numeric = [names.index(n) for n in _names(tries.bound)]
+    solved = []
+    for plan, answer in thresholds(tries, numeric, seed):
+        solved.append(answer)
+        if tries.takes(plan):
+            yield plan
+    yield from pooled(tries, found, solved, numeric, seed)
+
+
 def _decades(tries: Tries, seed: int) -> Iterator[Plan]:
     """Yield numbers of all sizes: of fractions all at once and some input by input, of whole ones input by input."""
     names = _names(tries.bound, ("int", "ids", "number", "types", "positions"))
@@ -151,4 +166,5 @@ def _of_dim(tries: Tries, dim: Dim, base: Mapping[str, int], marks: Sequence[int
     yield from plans(long_sizes(tries, dim, base), "a long call")
     for turn in turns(tries, dim, base, seed):
         yield from plans(around(dim, (turn,), base[dim.name]), "eager turns there")
+    yield from plans(in_a_row(tries, dim, base), "one size after the other")
     yield from plans(around(dim, marks, base[dim.name]), "a number of the model or of the file")

@@ -42,8 +42,9 @@ def tables(tries: Tries, seed: int) -> Iterator[Plan]:
             rows = _accepted(tries, place, length, seed)
             if rows is not None:
                 yield from _plans(tries, place, rows, length, seed)
-            if tries.bound.args[place].is_floating_point():
+            if tries.bound.args[place].is_floating_point() or (rows is not None and not _reaches(tries, place, rows, seed)):
                 yield from _scaled(tries, place, length, seed)
+            if tries.bound.args[place].is_floating_point():
                 for column in _columns(tries.bound.args[place]) if rows is None else ():
                     if _reaches(tries, place, rows := Rows(length, column=column), seed):
                         yield from _plans(tries, place, rows, length, seed)
@@ -85,10 +86,10 @@ def _accepted(tries: Tries, place: int, length: int, seed: int) -> Rows | None:
 
 
 def _scaled(tries: Tries, place: int, length: int, seed: int) -> Iterator[Plan]:
-    """Yield fractions from 0 as far as they lead to the last row: what is multiplied before it is an index goes another way."""
+    """Yield numbers from 0 as far as they lead to the last row: what is multiplied or divided first goes another way."""
     name = tries.bound.signature.inputs[place].name
-    for power in range(-3, 7):
-        plan = Plan({}, f"up-to {0.999 * 10.0**power:.6g}", seed + 1, only=name)
+    for power in range(-3, 10):
+        plan = Plan({}, f"up-to {0.999 * 10.0**power:.9g}", seed + 1, only=name)
         if (seen := tries.look(plan)) is None:
             return
         lasts = [d.last for d in seen.decisions.values() if d.kind == "index" and d.length == length]
@@ -102,10 +103,10 @@ def _columns(example: torch.Tensor) -> range:
 
 
 def _reaches(tries: Tries, place: int, rows: Rows, seed: int) -> bool:
-    """Return whether a column moves an index over all of a table."""
+    """Return whether an input, or a column of it, moves an index to the end of what has as many rows."""
     seen = tries.look(Plan({}, rows.way(), seed + 1, only=tries.bound.signature.inputs[place].name))
     met = seen.decisions.values() if seen is not None else ()
-    return any(d.kind == "index" and d.length == rows.count and d.last == rows.count - 1 for d in met)
+    return any(d.kind == "index" and d.length >= rows.count and d.last >= rows.count - 1 for d in met)
 
 
 def _all_of_them(tries: Tries, place: int, rows: Rows, seed: int) -> Iterator[Plan]:
