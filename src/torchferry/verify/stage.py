@@ -13,14 +13,14 @@ import torch
 from torchferry import eager
 from torchferry.progress import Event, tell
 from torchferry.records import Bound, Case, Fault, Finding, Guard, Step, Translated, Verified, ranges_shown
-from torchferry.verify.arrays import array
+from torchferry.verify.arrays import array, arrays
 from torchferry.verify.coverage.assess import assess
 from torchferry.verify.explain.by_size import by_size
 from torchferry.verify.explain.findings import findings
 from torchferry.verify.explain.optimiser_fault import blame_opening
-from torchferry.verify.judge.compare import spread
+from torchferry.verify.judge.compare import ENOUGH_ROWS, spread
 from torchferry.verify.judge.model_traits import traits
-from torchferry.verify.judge.tolerance import loosest, measure
+from torchferry.verify.judge.tolerance import columns, loosest, measure
 from torchferry.verify.judge.trial import Bench, Judged, judge
 from torchferry.verify.run.both_sides import Sides, open_sides
 from torchferry.verify.run.eager_trace import Tape, record
@@ -98,6 +98,9 @@ def laid_out(case: Case, sides: Sides) -> tuple[Bench, Character, Tape] | Fault:
     kind = traits(bound.module, tape.notes, habits.random)
     asked = case.job.tolerance
     allowed = (asked,) * len(tape.outputs) if asked else measure(bound.module, calls, kind.coarsest, lowered)
+    if asked is None and any(o.dim() > 0 and o.numel() // max(1, o.shape[-1]) < ENOUGH_ROWS for o in tape.outputs):
+        shares = columns([arrays(o) for o in _several(bound, len(calls) > 1)])
+        allowed = tuple(replace(a, columns=c) for a, c in zip(allowed, shares or [()] * len(allowed), strict=True))
     usual = tuple(float(np.max(spread(array(o)))) for o in tape.outputs)
     return Bench(sides, allowed, kind, sizes, usual, links), habits, tape
 
@@ -125,6 +128,17 @@ def _calls(bound: Bound) -> list[tuple[torch.Tensor, ...]]:
     except Exception:  # no other call can be made, or the user's forward refuses it in its own way
         return [bound.args]
     return [bound.args, other]
+
+
+def _several(bound: Bound, cheap: bool) -> list[tuple[torch.Tensor, ...]]:
+    """Return what eager gives for a few calls of the example's sizes: more rows than one call has."""
+    found = []
+    for seed in range(2, 2 + 2 * ENOUGH_ROWS) if cheap else ():
+        try:
+            found.append(eager.call(eager.fresh(bound.module), bound.vary({}, "random", seed)))
+        except Exception:  # no such call can be made, or the user's forward refuses it in its own way
+            continue
+    return found
 
 
 def _trials(case: Case, bench: Bench, tries: Tries, graph: onnx.GraphProto) -> Iterator[Judged]:

@@ -17,7 +17,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from torchferry import eager
 
-Kind = Literal["compare", "clip", "pick", "index", "digits", "buckets", "nan", "count", "cast", "condition"]
+Kind = Literal["compare", "clip", "pick", "index", "digits", "buckets", "nan", "count", "cast", "condition", "round"]
 
 
 class Place(NamedTuple):
@@ -59,6 +59,7 @@ _KINDS: dict[Kind, tuple[str, ...]] = {
     "buckets": ("bucketize", "searchsorted"),
     "nan": ("isnan", "isfinite", "isinf", "nan_to_num", "nanmean", "nansum", "nanmedian", "nanquantile", "isneginf", "isposinf"),
     "count": ("item", "tolist", "__int__", "__index__", "repeat_interleave"),
+    "round": ("round", "floor", "ceil", "trunc"),
     "cast": ("to", "type", "type_as", "half", "bfloat16", "char", "byte", "short"),
     "condition": (
         "where", "masked_fill", "masked_select", "logical_and", "logical_or", "logical_xor", "or", "bitwise_or", "any", "all",
@@ -163,6 +164,8 @@ class _Watch(TorchFunctionMode):
             numbers = NARROW.get(str(out.dtype).removeprefix("torch."), ())
             if numbers and first is not None and first.dtype not in (out.dtype, torch.bool):
                 self._add(Decision(kind, Key(at), inputs, whole, numbers))
+        elif kind == "round" and first is not None and first.is_floating_point():
+            self._round(at, first, inputs)
         elif kind in ("nan", "count"):
             self._add(Decision(kind, Key(at), self._of(args, kwargs), whole))
         elif kind == "index":
@@ -196,6 +199,13 @@ class _Watch(TorchFunctionMode):
         decision.sides |= {side for side, where in seen.items() if bool(where.any())}
         kept = self.margins or (self.grad and margin.requires_grad)
         decision.margin = margin if kept and margin.numel() else None
+
+    def _round(self, at: Place, values: torch.Tensor, inputs: frozenset[int]) -> None:
+        """Keep how far numbers lie from where they are rounded another way: halves for `round`, whole numbers for its like."""
+        decision = Decision("round", Key(at), inputs, False)
+        shifted = values + 0.5 if at.op == "round" else values
+        self._take_sides(decision, shifted - shifted.round())
+        self._add(decision)
 
     def _condition(self, at: Place, truth: Any, inputs: frozenset[int]) -> None:
         if not isinstance(truth, torch.Tensor) or truth.dtype != torch.bool or not truth.numel():

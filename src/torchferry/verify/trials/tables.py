@@ -44,10 +44,9 @@ def tables(tries: Tries, seed: int) -> Iterator[Plan]:
                 yield from _plans(tries, place, rows, length, seed)
             if tries.bound.args[place].is_floating_point() or (rows is not None and not _reaches(tries, place, rows, seed)):
                 yield from _scaled(tries, place, length, seed)
-            if tries.bound.args[place].is_floating_point():
-                for column in _columns(tries.bound.args[place]) if rows is None else ():
-                    if _reaches(tries, place, rows := Rows(length, column=column), seed):
-                        yield from _plans(tries, place, rows, length, seed)
+            for column in _columns(tries.bound.args[place]) if rows is None else ():
+                if _reaches(tries, place, rows := Rows(length, column=column), seed):
+                    yield from _plans(tries, place, rows, length, seed)
 
 
 def _lengths(tries: Tries, place: int) -> list[int]:
@@ -88,7 +87,7 @@ def _accepted(tries: Tries, place: int, length: int, seed: int) -> Rows | None:
 def _scaled(tries: Tries, place: int, length: int, seed: int) -> Iterator[Plan]:
     """Yield numbers from 0 as far as they lead to the last row: what is multiplied or divided first goes another way."""
     name = tries.bound.signature.inputs[place].name
-    for power in range(-3, 10):
+    for power in range(-3, 11):
         plan = Plan({}, f"up-to {0.999 * 10.0**power:.9g}", seed + 1, only=name)
         if (seen := tries.look(plan)) is None:
             return

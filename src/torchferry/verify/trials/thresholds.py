@@ -77,7 +77,7 @@ def slots(tries: Tries, places: Iterable[int]) -> list[Slot]:
 def thresholds(tries: Tries, numeric: list[int], seed: int) -> Iterator[tuple[Plan, Solved]]:
     """Yield calls at the thresholds that no draw has met, each with what was solved for, then calls close beside it."""
     search = _Search(tries, numeric)
-    targets = [d for d in list(tries.decisions.values()) if d.kind == "compare" and search.missing(d)]
+    targets = [d for d in list(tries.decisions.values()) if d.kind in ("compare", "round") and search.missing(d)]
     for decision in targets[:TARGETS]:
         for side in search.missing(decision):
             solved = search.solve(decision, side, seed)

@@ -99,11 +99,16 @@ def _scale(op: str, given: list[torch.Tensor]) -> Any:
 
 def nudge(tensor: torch.Tensor, generator: torch.Generator, size: float) -> torch.Tensor:
     """Return a tensor whose numbers are moved up or down, or left, by some units in the last place."""
-    return _moved(tensor, torch.randint(-1, 2, tensor.shape, generator=generator), size)
+    return _moved(tensor, _whole(tensor, 3, generator) - 1, size)
 
 
 def _signs(like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    return 2 * torch.randint(0, 2, like.shape, generator=generator) - 1
+    return 2 * _whole(like, 2, generator) - 1
+
+
+def _whole(like: torch.Tensor, below: int, generator: torch.Generator) -> torch.Tensor:
+    """Return small whole numbers, drawn in 8 bits: those of a long call are many."""
+    return torch.empty(like.shape, dtype=torch.int8).random_(0, below, generator=generator)
 
 
 def _moved(tensor: torch.Tensor, signs: torch.Tensor, size: float) -> torch.Tensor:
