@@ -20,7 +20,7 @@ from torchferry.verify.trials.turns import GLANCE, within
 
 DRAWN = 2048  # rows drawn in all, in as many calls of eager as that takes; those that show something new become trials
 FEWEST, MOST_DRAWS = 4, 400  # such calls
-ALWAYS = 2  # that become trials whatever they show
+ALWAYS, ALWAYS_ROWS, MOST_ALWAYS = 2, 64, 12  # the first calls, and those up to so many rows, become trials whatever they show
 ROWS = (512, 128, 32)  # of a batch, the most that costs little
 SHARE = 0.7  # of the numbers, which come from a pool; the others are drawn as ever
 MOST = 64  # numbers of one pool
@@ -36,12 +36,13 @@ def pooled(tries: Tries, found: Sequence[Number], solved: Sequence[Solved], nume
     for number in range(MOST_DRAWS):
         args = _drawn(tries, pools, sizes, seed + 100 + number)
         rows = max((a.shape[0] for a in args or () if a.dim()), default=1)
-        if args is None or (number >= FEWEST and (number * rows > DRAWN or not _missing(tries))):
+        if args is None or (number >= FEWEST and number * rows >= ALWAYS_ROWS and (number * rows > DRAWN or not _missing(tries))):
             return
         words = "".join(f"{name}={size}, " for name, size in sizes.items())
         plan = Plan(sizes, "pooled", seed, given=args, name=f"{words}values=pooled, draw {number + 1}")
         before = _sides(tries)
-        if tries.takes(plan) and (number < ALWAYS or _sides(tries) > before):
+        anyhow = number < ALWAYS or (number < MOST_ALWAYS and number * rows < ALWAYS_ROWS)
+        if tries.takes(plan) and (anyhow or _sides(tries) > before):
             yield plan
 
 
@@ -61,8 +62,20 @@ def _pools(tries: Tries, found: Sequence[Number], solved: Sequence[Solved], nume
         parts = slots(tries, [place])
         for slot in parts[1:] or parts:
             hits = [float(v) for s in solved if s.slot in (slot, Slot(place)) for v in s.hits[:4]]
-            pools[slot] = list(dict.fromkeys([*hits, *for_input(found, place)]))
+            pools[slot] = list(dict.fromkeys([*hits, *_multiples(tries, place), *for_input(found, place)]))
     return {slot: numbers for slot, numbers in pools.items() if numbers}
+
+
+def _multiples(tries: Tries, place: int) -> Iterator[float]:
+    """Yield multiples of what an input is divided by, around the example's numbers: 1900 for years that are taken modulo 100."""
+    example = tries.bound.args[place]
+    if not example.numel() or example.is_complex() or example.dtype == torch.bool:
+        return
+    middle = float(example.to(torch.float64).median())
+    for decision in tries.decisions.values():
+        for number in decision.numbers if decision.kind == "digits" and place in decision.inputs else ():
+            if number >= 2 and math.isfinite(middle):
+                yield from (number * (math.floor(middle / number) + step) for step in (0, 1, -1, 2))
 
 
 def _beside(numbers: Sequence[float], like: torch.Tensor) -> torch.Tensor:

@@ -18,6 +18,7 @@ MANY_ROWS = 4096  # of a table, in one trial
 CHUNKS = 4  # trials for the rows of one table
 ONE_BY_ONE = 16  # the same, for an input that is a single number
 MOST_TABLES = 3  # that one input reaches, the shortest first: an index must fit into all of them
+HALVINGS = 10  # to find how far an input may go
 MOST_COLUMNS = 64  # of an input, looked at one by one
 
 
@@ -87,13 +88,23 @@ def _accepted(tries: Tries, place: int, length: int, seed: int) -> Rows | None:
 def _scaled(tries: Tries, place: int, length: int, seed: int) -> Iterator[Plan]:
     """Yield numbers from 0 as far as they lead to the last row: what is multiplied or divided first goes another way."""
     name = tries.bound.signature.inputs[place].name
+
+    def plan(number: float) -> Plan:
+        return Plan({}, f"up-to {number:.9g}", seed + 1, only=name)
+
+    taken = 0.0
     for power in range(-3, 11):
-        plan = Plan({}, f"up-to {0.999 * 10.0**power:.9g}", seed + 1, only=name)
-        if (seen := tries.look(plan)) is None:
+        number = 0.999 * 10.0**power
+        if (seen := tries.look(plan(number))) is None:
+            for _ in range(HALVINGS if taken else 0):
+                middle = (taken + number) / 2
+                taken, number = (middle, number) if tries.takes(plan(middle)) else (taken, middle)
+            yield from [plan(taken)] if taken else []
             return
         lasts = [d.last for d in seen.decisions.values() if d.kind == "index" and d.length == length]
+        taken = number
         if max(lasts, default=-1) >= length - 1 - length // 50:
-            yield plan
+            yield plan(taken)
             return
 
 
