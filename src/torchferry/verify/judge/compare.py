@@ -41,7 +41,7 @@ def wrong(want: Array, got: Array, allowed: Tolerance) -> Array:
 def allowance(want: Array, allowed: Tolerance) -> Array:
     """Return how far each number may be off: some units in its last place, and a share of its output's spread."""
     sizes = np.abs(np.nan_to_num(wide(want), nan=0.0, posinf=0.0, neginf=0.0))  # of infinity nothing may be missing
-    return allowed.rtol * sizes + allowed.share * spread(want, allowed.columns) + allowed.atol + DENORMAL
+    return allowed.rtol * sizes + allowed.share * spread(want, allowed.columns) + allowed.atol + max(allowed.least, DENORMAL)
 
 
 def spread(values: Array, columns: Sequence[float] = ()) -> Array:

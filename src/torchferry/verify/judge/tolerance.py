@@ -25,6 +25,7 @@ RUNS = 3  # nudged runs of each call
 MOST_COLUMNS, UNLIKE = 64, 1e-3  # places on the last axis that may be of unlike kinds, by a spread so much smaller
 # However much rounding was seen to do, a larger share of the spread is never waved through: it needs a proof of its own.
 MOST = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}
+LEAST = {"float16": 2.0**-24}  # the unit of its smallest numbers, where that is no nothing
 PRECISION = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
 
@@ -93,4 +94,4 @@ def _tolerance(want: Array, moved: float, coarsest: str, lowered: str | None) ->
         return Tolerance(0.0, 0.0, "whole numbers are equal or not")
     share = min(max(TIMES * moved, PRECISION[dtype]), max(MOST[dtype], MOST[coarsest] if dtype != "float64" else 0.0))
     why = f"rounding moves {moved:.1g} of the spread of eager's own {dtype} result" if moved else f"{dtype}, nothing is rounded"
-    return Tolerance(UNITS * PRECISION[dtype], share, why)
+    return Tolerance(UNITS * PRECISION[dtype], share, why, least=UNITS * LEAST.get(dtype, 0.0))

@@ -179,6 +179,9 @@ class _Watch(TorchFunctionMode):
 
     def _hold_against(self, kind: Kind, at: Place, args: Any, kwargs: Any) -> None:
         given = [*args, *kwargs.values()]
+        if at.op in ("eq", "ne") and len(args) == 2 and args[0] is args[1]:  # only NaN is not equal to itself
+            self._add(Decision("nan", Key(at), self._of(args, {}), False))
+            return
         values = [g for g in given if isinstance(g, torch.Tensor) and self.owners.get(g)]
         for place, other in enumerate(g for g in given if g is not values[0]):
             if other is None or isinstance(other, bool | str):
