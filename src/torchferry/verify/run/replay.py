@@ -44,10 +44,11 @@ PRECISION = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfl
 LEAST = {"float64": 2.0**-1022, "float32": 2.0**-126, "float16": 2.0**-24, "bfloat16": 2.0**-126}
 # operators of a file that are exactly rounded, or compute nothing
 ONE_ANSWER = frozenset((
-    "Constant", "Add", "Sub", "Mul", "Div", "Neg", "Abs", "Floor", "Ceil", "Round", "Sign", "Relu", "Clip", "Min", "Max", "Mod",
-    "Sqrt", "Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Not", "And", "Or", "Where", "Cast", "Reshape",
-    "Transpose", "Squeeze", "Unsqueeze", "Slice", "Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "Concat",
-    "Expand", "Identity", "Flatten", "Split", "Pad", "Tile", "Shape", "ConstantOfShape", "Range", "MaxPool", "ReduceMax", "ReduceMin",
+    "Constant", "Add", "Sub", "Mul", "Div", "Neg", "Abs", "Floor", "Ceil", "Round", "Sign", "Relu", "Clip", "Min", "Max",
+    "Mod", "Sqrt", "Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Not", "And", "Or", "Where", "Cast", "Reshape",
+    "Transpose", "Squeeze", "Unsqueeze", "Slice", "Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND",
+    "Concat", "Expand", "Identity", "Flatten", "Split", "Pad", "Tile", "Shape", "ConstantOfShape", "Range", "MaxPool",
+    "ReduceMax", "ReduceMin",
 ))  # fmt: skip
 # what torch calls the operators whose order among equal keys it leaves open, and what ONNX makes of them
 OPEN = ("topk", "sort", "argsort", "kthvalue", "median", "mode", "msort")
