@@ -21,6 +21,7 @@ from torchferry.verify.trials.reach import at_a_side
 from torchferry.verify.trials.tries import Tries
 
 STEPS = 10  # of one search
+WIDER = 8.0  # times the first step, over and over while it shows nothing
 TARGETS = 16  # decisions that are searched for
 CALLS = 400  # of eager, for all searches together
 SHARE = 0.1  # of the work for directed trials that they may cost
@@ -160,13 +161,16 @@ class _Search:
             shift = (moved - at).mean(1, keepdim=True)
             slope = torch.where((shift != 0) & (after != far), (after - far) / shift, slope)
             at, far = moved, after
-            if not bool(slope.any()):
-                return None
+            if not bool(slope.any()):  # a floor, or a rounding, shows larger steps alone
+                step = step * WIDER
+                continue
             step = torch.where((slope != 0) & (far != 0), -far / slope, 0.0).nan_to_num(0.0, 0.0, 0.0).clamp(-1e9, 1e9)
             step = torch.where((step != 0) & (step.abs() < 0.5), step.sign(), step).round() if whole else step
             if not bool(step.any()):
                 break
         at, far = (at, far) if whole else self._last_bits(at, far, gap, values, start[slot.place].dtype)
+        if not bool(slope.any()):
+            return None
         args = slot.write(start, at.reshape(values.shape))
         return Solved(args, slot, at[(far == 0).reshape(-1)].reshape(-1)) if bool((far == 0).any()) else None
 

@@ -14,71 +14,75 @@ import torch
 from torchferry.verify.trials.plans import Plan
 from torchferry.verify.trials.tries import Tries
 
-STEPS = 400  # changes that are put to eager
-CALLS = 6  # trials that a walk gives
+WALKS, STEPS = 4, 150  # walks for each input, and the changes in each that are put to eager
+LAWLESS = ("times 10", "grid", "ties", "spread 10")
 
 
 def walked(tries: Tries, seed: int) -> Iterator[Plan]:
-    """Yield calls on the way from the example, for each input of which eager takes nothing but the example's own rows."""
+    """Yield calls on the way from the example, for each input of which eager takes nothing that is freely made."""
     for place, example in enumerate(tries.bound.args):
-        if tries.purse.cheap and _kept_to_rows(tries, place, seed):
-            name = tries.bound.signature.inputs[place].name
+        name = tries.bound.signature.inputs[place].name
+        if tries.purse.cheap and _refuses_others(tries, name, example, seed):
             for number, args in enumerate(_walk(tries, place, example, seed)):
                 yield Plan({}, "walked", seed, given=args, only=name, name=f"values=walked in {name}, call {number + 1}")
 
 
-def _kept_to_rows(tries: Tries, place: int, seed: int) -> bool:
-    """Return whether all rows that are drawn for an input are rows of the example."""
-    example = tries.bound.args[place]
+def _refuses_others(tries: Tries, name: str, example: torch.Tensor, seed: int) -> bool:
+    """Return whether eager refuses all of some ways to fill an input that hold to no law."""
     if example.dim() < 2 or not example.numel() or example.dtype == torch.bool:
         return False
-    known = {tuple(row.reshape(-1).tolist()) for row in example}
-    for number in (1, 2, 3):
-        try:
-            made = Plan({}, "random", seed + number).args(tries.bound)[place]
-        except ValueError:
-            return False
-        if any(tuple(row.reshape(-1).tolist()) not in known for row in made):
-            return False
-    return True
+    return not any(tries.takes(Plan({}, values, seed + 1, only=name), finite=False) for values in LAWLESS)
 
 
 def _walk(tries: Tries, place: int, example: torch.Tensor, seed: int) -> Iterator[tuple[torch.Tensor, ...]]:
-    """Yield a call each time that every row has been changed a few times since the last one."""
-    chance = torch.Generator().manual_seed(seed)
-    at, taken, rows = example.clone(), 0, example.shape[0]
-    made = 0
-    for step in range(STEPS):
-        row = step % rows
-        there = at.clone()
-        there[row] = _changed(at[row], example, chance)
-        args = (*tries.bound.args[:place], there, *tries.bound.args[place + 1 :])
-        if torch.equal(there, at) or not tries.takes(Plan({}, "walked", given=args)):
-            continue
-        at, taken = there, taken + 1
-        if taken % (3 * rows) == 0:
-            yield args
-            made += 1
-        if made == CALLS:
-            return
-    if taken and not made:
-        yield (*tries.bound.args[:place], at, *tries.bound.args[place + 1 :])
+    """Yield where some walks end, each drawn to another of the example's numbers, the most frequent first."""
+    values, counts = example.unique(return_counts=True)
+    favourites = values[counts.argsort(descending=True)]
+    for number in range(WALKS):
+        chance = torch.Generator().manual_seed(seed + number)
+        at, taken, tried = example.clone(), torch.ones(len(CHANGES)), 2 * torch.ones(len(CHANGES))
+        for step in range(STEPS):
+            kind = int(torch.multinomial(taken / tried, 1, generator=chance))  # what eager takes more often is tried more often
+            row, there = step % example.shape[0], at.clone()
+            flat = there[row].reshape(-1)
+            CHANGES[kind](flat, favourites[number % len(favourites)], example.reshape(-1), chance)
+            there[row] = flat.reshape(there[row].shape)
+            tried[kind] += 1
+            args = (*tries.bound.args[:place], there, *tries.bound.args[place + 1 :])
+            if not torch.equal(there, at) and tries.takes(Plan({}, "walked", given=args)):
+                at, taken[kind] = there, taken[kind] + 1
+        if not torch.equal(at, example):
+            yield (*tries.bound.args[:place], at, *tries.bound.args[place + 1 :])
 
 
-def _changed(row: torch.Tensor, example: torch.Tensor, chance: torch.Generator) -> torch.Tensor:
-    """Return a row with two places swapped, or one or two of its numbers moved."""
-    flat = row.clone().reshape(-1)
-    one, two = (int(torch.randint(0, flat.numel(), (), generator=chance)) for _ in range(2))
-    kind = int(torch.randint(0, 4, (), generator=chance))
-    drawn = example.reshape(-1)[torch.randint(0, example.numel(), (2,), generator=chance)]
-    if kind == 0:
-        flat[one], flat[two] = row.reshape(-1)[two], row.reshape(-1)[one]
-    elif kind == 1:
-        flat[[one, two]] = drawn
-    elif kind == 2:
-        flat[one] = drawn[0]
-    else:
-        size = 1.0 if not flat.is_floating_point() else float(example.to(torch.float64).std(correction=0)) or 1.0
-        step = torch.tensor(size * (1 if int(torch.randint(0, 2, (), generator=chance)) else -1)).to(flat.dtype)
-        flat[one], flat[two] = flat[one] + step, flat[two] - step
-    return flat.reshape(row.shape)
+def _places(row: torch.Tensor, chance: torch.Generator) -> torch.Tensor:
+    return torch.randint(0, row.numel(), (2,), generator=chance)
+
+
+def _swap(row: torch.Tensor, favourite: torch.Tensor, pool: torch.Tensor, chance: torch.Generator) -> None:
+    places = _places(row, chance)
+    row[places] = row[places.flip(0)]
+
+
+def _redraw(row: torch.Tensor, favourite: torch.Tensor, pool: torch.Tensor, chance: torch.Generator) -> None:
+    row[_places(row, chance)] = pool[torch.randint(0, pool.numel(), (2,), generator=chance)]
+
+
+def _prefer(row: torch.Tensor, favourite: torch.Tensor, pool: torch.Tensor, chance: torch.Generator) -> None:
+    row[_places(row, chance)[0]] = favourite
+
+
+def _fill(row: torch.Tensor, favourite: torch.Tensor, pool: torch.Tensor, chance: torch.Generator) -> None:
+    row[torch.rand(row.shape, generator=chance) < torch.rand((), generator=chance)] = favourite
+
+
+def _shift(row: torch.Tensor, favourite: torch.Tensor, pool: torch.Tensor, chance: torch.Generator) -> None:
+    """Move one number up and another down by as much."""
+    one, two = _places(row, chance)
+    size = float(pool.to(torch.float64).std(correction=0)) or 1.0
+    step = (size * torch.rand((), generator=chance)).to(row.dtype) if row.is_floating_point() else torch.ones((), dtype=row.dtype)
+    row[one] += step
+    row[two] -= step
+
+
+CHANGES = (_swap, _redraw, _prefer, _fill, _shift)
