@@ -21,7 +21,7 @@ from torchferry.verify.trials.reach import reached
 from torchferry.verify.trials.tables import tables
 from torchferry.verify.trials.thresholds import thresholds
 from torchferry.verify.trials.tries import Tries
-from torchferry.verify.trials.turns import LONG_CALL, around, in_a_row, long_sizes, turns
+from torchferry.verify.trials.turns import GLANCE, around, in_a_row, long_sizes, too_long, turns
 from torchferry.verify.trials.walk import walked
 
 NANS = ("nan", "some-nan", "nan-row", "nan-column", "all-nan", "inf", "some-inf", "some-negative-inf")
@@ -161,7 +161,7 @@ def _long_and_unusual(tries: Tries, dim: Dim, lengths: Sequence[int], seed: int)
     for size in lengths[:1]:
         plans = [Plan({dim.name: size}, values, seed + 1) for values in MANY_ALIKE]
         plans += [Plan({**least, dim.name: size}, "random", seed + 1)] if least else []
-        yield from (p for p in plans if tries.purse.within(p.sizes, LONG_CALL) and tries.takes(p))
+        yield from (p for p in plans if tries.purse.within(p.sizes, GLANCE) and tries.takes(p))
 
 
 def _of_dim(tries: Tries, dim: Dim, base: Mapping[str, int], marks: Sequence[int], seed: int) -> Iterator[Plan]:
@@ -171,7 +171,8 @@ def _of_dim(tries: Tries, dim: Dim, base: Mapping[str, int], marks: Sequence[int
         made = 0
         for size in sizes:
             plan = Plan({dim.name: size}, "random", seed + 1, why=why)
-            if size not in seen and made < most and tries.purse.affords(plan.sizes) and tries.takes(plan, finite=False):
+            fits = tries.purse.affords(plan.sizes) and not too_long(tries, dim.name, size)
+            if size not in seen and made < most and fits and tries.takes(plan, finite=False):
                 seen.add(size)
                 made += 1
                 yield plan

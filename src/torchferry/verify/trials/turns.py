@@ -19,6 +19,7 @@ LONG = (70001, 4099, 2053, 1031, 521, 307, 131)
 MOST_TURNS = 4  # of one size
 GLANCE = 3e7  # multiply-adds that one call of the ladder may cost
 LONG_CALL = 1e8  # and that a long call may
+VERY_LONG_CALL = 1e7  # and one of more numbers than are looked through in no time
 IN_A_ROW = 8  # sizes after the example's, one by one: what is rounded by halves goes round in eights
 Way = frozenset[tuple[str, int, str]]
 
@@ -60,10 +61,15 @@ def _way(tries: Tries, name: str, size: int, seed: int) -> Way | None:
     return None if seen is None else frozenset(seen.places)
 
 
+def too_long(tries: Tries, name: str, size: int) -> bool:
+    """Return whether a call is so long that its numbers alone cost more than it is likely to tell."""
+    return size > 2 * LONGEST and not tries.purse.within({name: size}, VERY_LONG_CALL)
+
+
 def long_sizes(tries: Tries, dim: Dim, base: Mapping[str, int]) -> list[int]:
     """Return two sizes far beyond the example's: the longest that its cost allows, and one that 8 bits do not count to."""
     sizes = [s for n in LONG if n > base[dim.name] and (s := within(dim, n)) is not None]
-    cheap = [s for s in sizes if tries.purse.within({dim.name: s}, LONG_CALL)]
+    cheap = [s for s in sizes if tries.purse.within({dim.name: s}, LONG_CALL) and not too_long(tries, dim.name, s)]
     return list(dict.fromkeys(cheap[:1] + [s for s in cheap if s < 512][:1]))
 
 
