@@ -150,8 +150,7 @@ def _sizes(tries: Tries, guards: Sequence[Guard], numbers: Sequence[int], seed: 
     bound = tries.bound
     base = example_sizes(bound)
     moving = [d for d in bound.signature.dims if base.get(d.name)]
-    both = itertools.zip_longest(landmarks(bound.module, guards), numbers)  # in turns: there is room for some of each
-    marks = [mark for pair in both for mark in pair if mark is not None]
+    marks = list(in_turns((iter(landmarks(bound.module, guards)), iter(numbers))))  # there is room for some of each
     yield from in_turns([_of_dim(tries, dim, base, marks, seed) for dim in moving])
 
 

@@ -1,8 +1,8 @@
 """Rounding: the file's number is one that eager itself gives when its roundings are moved.
 
 No two right kernels give the same last bits. What counts is what nudged runs of eager were seen to give at that very
-element, as long as that is little beside the output's spread: where rounding moves a number anywhere, being within reach of
-it says nothing, and the file has to be followed step by step.
+element, and no more of it than is little beside the output's spread: a number that is further off has to be followed step by
+step, wherever rounding may move it.
 """
 
 from __future__ import annotations

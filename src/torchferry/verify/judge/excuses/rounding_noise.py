@@ -23,7 +23,7 @@ GATED = ("silu", "gelu", "mish")
 
 
 def nudged(module: torch.nn.Module, args: tuple[Any, ...], seed: int, size: float = 1.0) -> list[Array]:
-    """Return the outputs with the roundings of all operators moved, by some units in the last place.
+    """Return the outputs with the roundings of all operators moved; `size` is for those that err in their argument.
 
     What goes in, weights and buffers are left as they are: their digits are the same on both sides, and decide comparisons.
     """
