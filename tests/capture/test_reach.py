@@ -20,6 +20,7 @@ from torch import nn
 from torchferry import eager
 from torchferry.capture.patches import active, numbers, reach
 from torchferry.capture.prepare.forward_mode import by_reverse_mode
+from torchferry.records.findings import HostRandom
 from torchferry.verify.run import replay
 
 NEAR = """
@@ -186,7 +187,7 @@ def test_random_numbers_drawn_in_what_is_reached_are_noted(modules: tuple[Any, A
             return x * near.drawn() + np.random.rand()
 
     step = captured(bound(Model(), (torch.ones(4, 2),), {0: {0: "n"}}))
-    noted = [f.facts["function"] for f in step.findings if f.kind == "host-random"]
+    noted = [f.function for f in step.findings if isinstance(f, HostRandom)]
     assert sorted(noted) == ["np.random.rand", "random.random"]
 
 
