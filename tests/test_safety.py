@@ -6,10 +6,14 @@ import os
 import random
 import signal
 import stat
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
 import numpy as np
+import onnx
+import psutil
 import pytest
 import torch
 import torch._dynamo  # replaces torch.manual_seed once, when it is first imported
@@ -244,3 +248,30 @@ def test_torchs_own_functions_are_back_after_a_call_that_makes_them_stricter() -
     assert torch.ctc_loss is before
     assert "lstm" not in vars(torch._VF)
     assert callable(torch._VF.lstm)
+
+
+ENDLESS = """<ir_version: 8, opset_import: ["": 18]> g (float x) => (float y) {
+    rounds = Constant <value = int64 {9223372036854775807}> ()
+    on = Constant <value = bool {1}> ()
+    y = Loop (rounds, on, x) <body = body (int64 i, bool k, float a) => (bool m, float b) { m = Identity (k) b = Neg (a) }>
+}"""
+
+
+def test_a_run_that_never_ends_does_not_outlive_whoever_waits_for_it(tmp_path: Path) -> None:
+    (tmp_path / "endless.onnx").write_bytes(onnx.parser.parse_model(ENDLESS).SerializeToString())
+    script = """
+import threading
+import numpy as np
+from torchferry.worker import Worker
+with Worker() as worker:
+    key = worker.open("endless.onnx")
+    threading.Timer(2.0, print, [worker._process.pid], {"flush": True}).start()  # by then it runs
+    worker.run(key, {"x": np.ones((), np.float32)})
+"""
+    parent = subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = psutil.Process(int(parent.stdout.readline()))
+    parent.kill()
+    parent.wait()
+    gone, alive = psutil.wait_procs([child], timeout=60)
+    assert gone or alive[0].status() == psutil.STATUS_ZOMBIE  # nobody may be there to bury it

@@ -11,8 +11,10 @@ That process starts by importing this file, so what only its parent needs is imp
 from __future__ import annotations
 
 import logging
+import os
 import re
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -243,9 +245,11 @@ def quantised(model: Any, bits: int, block: int, spared: Sequence[str] = ()) -> 
 def serve(handle: int, memory_limit: int | None) -> None:
     """Answer a Worker's questions until it hangs up, each with (what stopped it, or None; the answer): a child's whole life."""
     import signal
+    import threading
     from multiprocessing.connection import Connection
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle; it ends us
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     if memory_limit is not None:
         import resource
 
@@ -276,6 +280,13 @@ def serve(handle: int, memory_limit: int | None) -> None:
         except Exception as error:  # onnxruntime may raise anything about a model
             fault = (type(error).__name__, str(error))
         pipe.send((fault, answer))
+
+
+def _end_with(parent: int) -> None:
+    """End this process once its parent has died: a model that never ends would run on where nobody waits for it."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
 
 
 def _evaluated(path: str, feeds: Mapping[str, Any]) -> list[Any]:

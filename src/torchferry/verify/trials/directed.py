@@ -21,7 +21,7 @@ from torchferry.verify.trials.reach import reached
 from torchferry.verify.trials.tables import tables
 from torchferry.verify.trials.thresholds import thresholds
 from torchferry.verify.trials.tries import Tries
-from torchferry.verify.trials.turns import GLANCE, around, in_a_row, long_sizes, too_long, turns
+from torchferry.verify.trials.turns import VERY_LONG_CALL, around, in_a_row, long_sizes, too_long, turns
 from torchferry.verify.trials.walk import walked
 
 NANS = ("nan", "some-nan", "nan-row", "nan-column", "all-nan", "inf", "some-inf", "some-negative-inf")
@@ -157,10 +157,11 @@ def _sizes(tries: Tries, guards: Sequence[Guard], numbers: Sequence[int], seed: 
 def _long_and_unusual(tries: Tries, dim: Dim, lengths: Sequence[int], seed: int) -> Iterator[Plan]:
     """Yield long calls of numbers that are alike, and with all other sizes as small as they go."""
     least = {d.name: max(d.low, 1) for d in tries.bound.signature.dims if d.name != dim.name}
-    for size in lengths[:1]:
-        plans = [Plan({dim.name: size}, values, seed + 1) for values in MANY_ALIKE]
-        plans += [Plan({**least, dim.name: size}, "random", seed + 1)] if least else []
-        yield from (p for p in plans if tries.purse.within(p.sizes, GLANCE) and tries.takes(p))
+    for sizes, values in (*(({}, v) for v in MANY_ALIKE), *([(least, "random")] if least else [])):
+        plans = (Plan({**sizes, dim.name: size}, values, seed + 1) for size in lengths)
+        plan = next((p for p in plans if tries.purse.within(p.sizes, VERY_LONG_CALL)), None)
+        if plan is not None and tries.takes(plan):
+            yield plan
 
 
 def _of_dim(tries: Tries, dim: Dim, base: Mapping[str, int], marks: Sequence[int], seed: int) -> Iterator[Plan]:

@@ -19,7 +19,7 @@ LONG = (70001, 4099, 2053, 1031, 521, 307, 131)
 MOST_TURNS = 4  # of one size
 GLANCE = 3e7  # multiply-adds that one call of the ladder may cost
 LONG_CALL = 1e8  # and that a long call may
-VERY_LONG_CALL = 1e7  # and one of more numbers than are looked through in no time
+VERY_LONG_CALL = 1e7  # and one that is unusual besides, or of more numbers than are looked through in no time
 IN_A_ROW = 8  # sizes after the example's, one by one: what is rounded by halves goes round in eights
 Way = frozenset[tuple[str, int, str]]
 
@@ -63,7 +63,7 @@ def _way(tries: Tries, name: str, size: int, seed: int) -> Way | None:
 
 def too_long(tries: Tries, name: str, size: int) -> bool:
     """Return whether a call is so long that its numbers alone cost more than it is likely to tell."""
-    return size > 2 * LONGEST and not tries.purse.within({name: size}, VERY_LONG_CALL)
+    return size > 2 * LONGEST and not tries.purse.within({name: size}, VERY_LONG_CALL / 2)
 
 
 def long_sizes(tries: Tries, dim: Dim, base: Mapping[str, int]) -> list[int]:
@@ -77,7 +77,7 @@ def in_a_row(tries: Tries, dim: Dim, base: Mapping[str, int]) -> list[int]:
     """Return the next sizes after the example's, where they cost little: all residues of what sizes are divided by."""
     step = max(1, dim.multiple_of)
     sizes = [base[dim.name] + n * step for n in range(1, IN_A_ROW + 1)]
-    return [s for s in sizes if within(dim, s) == s and tries.purse.work.of({dim.name: s}) <= GLANCE]
+    return [s for s in sizes if within(dim, s) == s and tries.purse.within({dim.name: s}, GLANCE / 10)]
 
 
 def around(dim: Dim, marks: Sequence[int], example: int) -> Iterator[int]:
