@@ -74,7 +74,7 @@ def _verified(case: Case, sides: Sides) -> Step:
     bench, habits, tape = laid
     graph = onnx.load(str(sides.file.path), load_external_data=False).graph
     purse = Purse(case, measured(sides.bound, tape, bench.sizes), loops(graph))
-    tries = Tries(sides.bound, purse, finite=all_finite(tape.outputs), links=bench.links)
+    tries = Tries(sides.bound, purse, finite=all_finite(tape.outputs), links=bench.links, domain=case.job.domain)
     judged = tuple(_trials(case, bench, tries, graph))
     shown = assess(case, bench, judged, habits, tape)
     judged = (*judged, *shown.judged)

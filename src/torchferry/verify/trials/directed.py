@@ -52,17 +52,17 @@ def directed(tries: Tries, guards: Sequence[Guard], seed: int, graph: onnx.Graph
             tries.look(plan)
     found = numbers(tries.decisions.values(), tries.bound.module, graph)
     marks = [int(n.value) for n in found if n.value == int(n.value) and 2 <= n.value <= LARGEST_MARK]
+    searches = (walked(tries, seed), _together(tries, found, seed)) if tries.free else ()
     sources = (
         _nans(tries, seed, graph),
-        walked(tries, seed),
         tables(tries, seed),
-        _together(tries, found, seed),
+        *searches,
         _against_numbers(tries, found, seed),
         _sizes(tries, guards, marks, seed),
         (Plan({}, v, seed + 1) for v in SPECIAL if tries.takes(Plan({}, v, seed + 1), finite=False)),
         _decades(tries, seed),
     )
-    for plan in itertools.chain(in_turns(sources), reached(tries, seed)):
+    for plan in itertools.chain(in_turns(sources), reached(tries, seed) if tries.free else ()):
         yield replace(tries.linked(plan), directed=True)
 
 
