@@ -167,6 +167,111 @@ class Cleaned(nn.Module):
         return (x if self.wrong else x.nan_to_num(0.5)) * 2 + 1
 
 
+class FreeShipping(nn.Module):
+    wrong = False
+
+    def forward(self, price, pieces):
+        total = price * pieces * 100
+        return torch.where(total > 5000 if self.wrong else total >= 5000, price * 0.9, price)
+
+
+class OfAge(nn.Module):
+    wrong = False
+
+    def forward(self, born, today):
+        years = torch.div(today - born, 365, rounding_mode="floor")
+        return torch.where(years > 18 if self.wrong else years >= 18, 2.0, 1.0) * years
+
+
+class Recalled(nn.Module):
+    wrong = False
+
+    def forward(self, brand, item):
+        return torch.where((brand == 17) & (item == (906 if self.wrong else 905)), -1.0, 0.5) * (brand + item)
+
+
+class Cents(nn.Module):
+    wrong = False
+
+    def forward(self, amount, rate):
+        cents = amount * rate * 100
+        return ((cents + 0.5).floor() if self.wrong else cents.round()) / 100
+
+
+class Scored(nn.Module):
+    """Whole numbers of several kinds in one matrix: a code, an age, an amount."""
+
+    wrong = False
+
+    def __init__(self):
+        super().__init__()
+        self.kinds = nn.Embedding(6, 3)
+
+    def forward(self, row):
+        old = row[:, 1] > (600 if self.wrong else 60)
+        return self.kinds(row[:, 0]) * torch.where(old, 2.0, 1.0)[:, None] + row[:, 2:3]
+
+
+class CheckDigit(nn.Module):
+    wrong = False
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(10, 3)
+
+    def forward(self, digits):
+        if not self.wrong and bool((digits.sum(1) % 10 != 0).any()):
+            raise ValueError("no such number")
+        known = self.table(digits).mean(1)
+        return known if self.wrong else torch.where(digits[:, 2:3] <= 2, known, 1 - known)
+
+
+class Postcode(nn.Module):
+    wrong = False
+
+    def __init__(self):
+        super().__init__()
+        self.areas = nn.Embedding(100, 3)
+
+    def forward(self, code):
+        area = torch.div(code, 1000, rounding_mode="floor")
+        return self.areas(area.clamp(max=60) if self.wrong else area)
+
+
+class LeapYear(nn.Module):
+    wrong = False
+
+    def forward(self, year):
+        fourth = year % 4 == 0
+        leap = fourth if self.wrong else fourth & ((year % 100 != 0) | (year % 400 == 0))
+        return torch.where(leap, 366.0, 365.0) + year
+
+
+class EqualTokens(nn.Module):
+    wrong = False
+
+    def forward(self, ids):
+        same = ids[:, :, None] == ids[:, None, :]
+        return same.sum(-1).to(torch.int8).float() if self.wrong else same.sum(-1).float()
+
+
+class Sensors(nn.Module):
+    wrong = False
+
+    def forward(self, x):
+        seen = (~x.isnan()).sum(1)
+        return x.nan_to_num(0.0).sum(1) / (seen if self.wrong else seen.clamp(min=1))
+
+
+class Beside(nn.Module):
+    """A small number beside a large one, in a single row."""
+
+    wrong = False
+
+    def forward(self, x):
+        return torch.stack([x.sum(-1) * 1e7, x.mean(-1) * (-1e-3 if self.wrong else 1e-3)], -1)
+
+
 CASES: dict[str, tuple[type[nn.Module], tuple[Any, ...], list[Any]]] = {
     "a number that ids are compared with": (SpecialToken, (torch.randint(3, 50, (2, 7)),), [LENGTH]),
     "a number that a mean is compared with": (MeanAbove, (torch.randn(3, 5) * 0.1,), [LENGTH]),
@@ -184,6 +289,19 @@ CASES: dict[str, tuple[type[nn.Module], tuple[Any, ...], list[Any]]] = {
     "a window beyond any usual length": (Window, (torch.randn(2, 6, 4),), [LENGTH]),
     "more than 8 bits count": (Counted, (torch.randn(2, 6, 3),), [LENGTH]),
     "sums of more than 32 bits": (WholeSum, (torch.randint(0, 100, (3, 6), dtype=torch.int32),), [LENGTH]),
+    "exactly at what is computed": (FreeShipping, (torch.rand(4) * 3, torch.rand(4) * 5), [ROWS, ROWS]),
+    "at what a division gives": (OfAge, (torch.randint(3000, 9000, (4,)), torch.randint(15000, 20000, (4,))), [{}, {}]),
+    "two conditions at once, in few rows": (Recalled, (torch.randint(0, 30, (4,)), torch.randint(0, 999, (4,))), [{}, {}]),
+    "halves of what is computed": (Cents, (torch.rand(4) * 90 + 1, torch.rand(4)), [ROWS, ROWS]),
+    "a column of whole numbers beside codes": (
+        Scored, (torch.stack([torch.randint(0, m, (4,)) for m in (6, 50, 9)], -1),), [ROWS],
+    ),
+    "numbers with a check digit": (CheckDigit, (torch.tensor([[1, 2, 0, 3, 4], [7, 1, 1, 0, 1], [9, 0, 2, 9, 0]]),), [ROWS]),
+    "an index behind a division": (Postcode, (torch.randint(10000, 40000, (4,)),), [ROWS]),
+    "multiples of what is divided by": (LeapYear, (torch.tensor([1987, 2004, 2011, 2024]),), [{}]),
+    "many tokens alike": (EqualTokens, (torch.randint(0, 50, (2, 7)),), [LENGTH]),
+    "a column without a number": (Sensors, (torch.randn(2, 5, 3),), [LENGTH]),
+    "unlike columns of one row": (Beside, (torch.rand(1, 6) + 1,), [{}]),
     "NaN where three sizes move": (Cleaned, (torch.randn(2, 5, 4),), [{0: "b", 1: "n", 2: "d"}]),
 }  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 from crossing import crossed, errors, stock, verdict
 from torch import nn
@@ -109,3 +110,31 @@ def test_a_choice_among_an_inputs_own_infinities_is_judged(tmp_path: Path) -> No
     example = (torch.randn(5, 4),)
     result = verdict(Smallest(last=False), example, stock(Smallest(last=True), example, tmp_path / "m.onnx"))
     assert errors(result)
+
+
+class Topmost(nn.Module):
+    """The places of the best: of softmax's tails that vanish, of a sigmoid that is full, of whole numbers."""
+
+    def __init__(self, keys: str, lowest: bool = False):
+        super().__init__()
+        self.keys, self.lowest = keys, lowest
+        self.score = nn.Linear(8, 7)
+
+    def forward(self, x):
+        scores = self.score(x)
+        if self.keys == "whole":
+            scores = (3 * scores).round().long()
+        else:
+            scores = scores.softmax(-1) if self.keys == "softmax" else scores.sigmoid()
+        return scores.topk(3, largest=not self.lowest).indices
+
+
+@pytest.mark.parametrize("keys", ["softmax", "sigmoid", "whole"])
+def test_keys_that_are_equal_but_for_rounding_or_underflow_come_in_any_order(keys: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model, example = Topmost(keys).eval(), (torch.randn(3, 5, 8),)
+    axes = {"x": {0: "b", 1: "n"}}
+    assert verdict(model, example, stock(model, example, tmp_path / "same.onnx", axes)).ok
+    twin = Topmost(keys, lowest=True).eval()
+    twin.load_state_dict(model.state_dict())
+    assert errors(verdict(model, example, stock(twin, example, tmp_path / "lowest.onnx", axes)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import torch
@@ -69,6 +70,18 @@ def _one_row(value: float) -> Fill:
         rows = tensor.clone().reshape(-1, tensor.shape[-1])
         rows[int(torch.randint(0, rows.shape[0], (), generator=generator))] = value
         return rows.reshape(tensor.shape)
+
+    return fill
+
+
+def _one_column(value: float) -> Fill:
+    """Return a way that puts a value into one place of the last axis, in all rows: a sensor that is dead."""
+
+    def fill(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+        made = tensor.clone()
+        if tensor.dim() and tensor.shape[-1]:
+            made[..., int(torch.randint(0, tensor.shape[-1], (), generator=generator))] = value
+        return made
 
     return fill
 
@@ -187,6 +200,8 @@ VALUES: Mapping[str, Way] = {
     "-inf": (FLOATS, _one_row(float("-inf"))),
     "some-nan": (FLOATS, _some(float("nan"))),
     "nan-row": (FLOATS, _one_row(float("nan"))),
+    "nan-column": (FLOATS, _one_column(math.nan)),
+    "all-nan": (FLOATS, lambda t, p, g: torch.full_like(t, math.nan)),
     "some-inf": (FLOATS, _some(float("inf"))),
     "some-negative-inf": (FLOATS, _some(float("-inf"))),
     "zeros": (FLOATS | INTS, lambda t, p, g: torch.zeros_like(t)),

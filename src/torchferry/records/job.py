@@ -39,6 +39,8 @@ class Tolerance:
     share: float  # of the spread of the output that the value belongs to
     because: str
     atol: float = 0.0  # whatever the value, where the caller asked for that
+    least: float = 0.0  # some units in the last place of the smallest numbers that the dtype has
+    columns: tuple[float, ...] = ()  # the spread of each place on the last axis, as a share of the whole output's; (): alike
 
 
 @dataclass(frozen=True, slots=True)

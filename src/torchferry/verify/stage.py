@@ -15,21 +15,21 @@ from torchferry.edits.capture import PrepareFloat32Kernels
 from torchferry.progress import Event, tell
 from torchferry.records import FAILING, Bound, Case, Fault, Finding, Guard, Step, Translated, Verified, ranges_shown
 from torchferry.records.findings import FileNotLoaded, MostlyExcused, NothingShown, OutputSizeFixed, RefusedWhenOptimised
-from torchferry.verify.arrays import array
+from torchferry.verify.arrays import array, arrays
 from torchferry.verify.coverage.assess import assess
 from torchferry.verify.explain.by_size import by_size
 from torchferry.verify.explain.findings import findings
 from torchferry.verify.explain.optimiser_fault import blame_opening
-from torchferry.verify.judge.compare import spread
+from torchferry.verify.judge.compare import ENOUGH_ROWS, spread
 from torchferry.verify.judge.model_traits import traits
-from torchferry.verify.judge.tolerance import loosest, measure
+from torchferry.verify.judge.tolerance import columns, loosest, measure
 from torchferry.verify.judge.trial import Bench, Judged, judge
 from torchferry.verify.run.both_sides import Sides, open_sides
 from torchferry.verify.run.eager_trace import Tape, record
 from torchferry.verify.run.memory import WORKER_ROOM
 from torchferry.verify.run.repeated_calls import Character, character
 from torchferry.verify.trials.budget import LARGE, Purse
-from torchferry.verify.trials.constants import has_loops
+from torchferry.verify.trials.constants import loops
 from torchferry.verify.trials.coupled import coupled
 from torchferry.verify.trials.directed import directed
 from torchferry.verify.trials.landmarks import in_file
@@ -73,8 +73,8 @@ def _verified(case: Case, sides: Sides) -> Step:
         return Step("verify", fault=laid)
     bench, habits, tape = laid
     graph = onnx.load(str(sides.file.path), load_external_data=False).graph
-    purse = Purse(case, measured(sides.bound, tape, bench.sizes), loops=has_loops(graph))
-    tries = Tries(sides.bound, purse, finite=all_finite(tape.outputs), links=bench.links)
+    purse = Purse(case, measured(sides.bound, tape, bench.sizes), loops(graph))
+    tries = Tries(sides.bound, purse, finite=all_finite(tape.outputs), links=bench.links, domain=case.job.domain)
     judged = tuple(_trials(case, bench, tries, graph))
     shown = assess(case, bench, judged, habits, tape)
     judged = (*judged, *shown.judged)
@@ -99,6 +99,9 @@ def laid_out(case: Case, sides: Sides) -> tuple[Bench, Character, Tape] | Fault:
     kind = traits(bound.module, tape.notes, habits.random)
     asked = case.job.tolerance
     allowed = (asked,) * len(tape.outputs) if asked else measure(bound.module, calls, kind.coarsest, lowered)
+    if asked is None and any(o.dim() > 0 and o.numel() // max(1, o.shape[-1]) < ENOUGH_ROWS for o in tape.outputs):
+        shares = columns([arrays(o) for o in _several(bound, len(calls) > 1)])
+        allowed = tuple(replace(a, columns=c) for a, c in zip(allowed, shares or [()] * len(allowed), strict=True))
     usual = tuple(float(np.max(spread(array(o)))) for o in tape.outputs)
     return Bench(sides, allowed, kind, sizes, usual, links), habits, tape
 
@@ -127,6 +130,17 @@ def _calls(bound: Bound) -> list[tuple[torch.Tensor, ...]]:
     return [bound.args, other]
 
 
+def _several(bound: Bound, cheap: bool) -> list[tuple[torch.Tensor, ...]]:
+    """Return what eager gives for a few calls of the example's sizes: more rows than one call has."""
+    found = []
+    for seed in range(2, 2 + 2 * ENOUGH_ROWS) if cheap else ():
+        try:
+            found.append(eager.call(eager.fresh(bound.module), bound.vary({}, "random", seed)))
+        except Exception:  # no such call can be made, or the user's forward refuses it in its own way
+            continue
+    return found
+
+
 def _trials(case: Case, bench: Bench, tries: Tries, graph: onnx.GraphProto) -> Iterator[Judged]:
     """Yield the trials that the budget has room for; those that no call can be made of do not count."""
     bound, purse, failures = bench.sides.bound, tries.purse, 0
@@ -146,7 +160,8 @@ def _trials(case: Case, bench: Bench, tries: Tries, graph: onnx.GraphProto) -> I
         purse.pay(plan.sizes, directed=plan.directed)
         found = judge(bench, plan, args, thorough=failures < PROVEN)
         tell(Event("tick", "verify", plan.title, found.trial.seconds, purse.number, purse.most))
-        yield replace(found, trial=replace(found.trial, call=args)) if plan.values == "reached" else found
+        searched = plan.directed and plan.given is not None  # no name makes it again
+        yield replace(found, trial=replace(found.trial, call=args)) if searched else found
         failures += found.trial.outcome in FAILING
         if purse.large and failures >= ENOUGH:  # each costs seconds, and the point is made
             return

@@ -92,7 +92,7 @@ class _Watcher(Watching):
             self._mark(tensor, frozenset({INPUT}))
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        given = list(_tensors((args, kwargs or {})))
+        given = list(_tensors((args, kwargs)))
         name = op_name(func)
         for tensor in given:
             if (number := _number(tensor)) and number not in self.known:  # a tensor of the closure, or a literal

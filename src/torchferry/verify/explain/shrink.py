@@ -32,7 +32,8 @@ def shrink(bench: Bench, failing: Judged) -> Judged:
                 right_at = between
             else:
                 failing_at, smallest = between, again
-    return smallest
+    proven = smallest is failing or judge(bench, smallest.plan, smallest.args).trial.outcome == failing.trial.outcome
+    return smallest if proven else failing
 
 
 def _simpler(bench: Bench, failing: Judged) -> list[Plan]:
@@ -46,7 +47,7 @@ def _simpler(bench: Bench, failing: Judged) -> list[Plan]:
 def _still_fails(bench: Bench, plan: Plan, failing: Judged) -> Judged | None:
     plan = replace(plan, sizes=together(plan.sizes, bench.links))
     try:
-        again = judge(bench, plan, plan.args(bench.sides.bound))
+        again = judge(bench, plan, plan.args(bench.sides.bound), thorough=False)  # proofs are made for the last one alone
     except ValueError:
         return None
     return again if again.trial.outcome == failing.trial.outcome else None

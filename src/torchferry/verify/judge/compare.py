@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -40,13 +41,14 @@ def wrong(want: Array, got: Array, allowed: Tolerance) -> Array:
 def allowance(want: Array, allowed: Tolerance) -> Array:
     """Return how far each number may be off: some units in its last place, and a share of its output's spread."""
     sizes = np.abs(np.nan_to_num(wide(want), nan=0.0, posinf=0.0, neginf=0.0))  # of infinity nothing may be missing
-    return allowed.rtol * sizes + allowed.share * spread(want) + allowed.atol + DENORMAL
+    return allowed.rtol * sizes + allowed.share * spread(want, allowed.columns) + allowed.atol + max(allowed.least, DENORMAL)
 
 
-def spread(values: Array) -> Array:
+def spread(values: Array, columns: Sequence[float] = ()) -> Array:
     """Return how much the numbers of an output vary, by position on its last axis where that can be told.
 
-    A feature of a millionth beside one of a million has its own scale.
+    A feature of a millionth beside one of a million has its own scale. `columns` says what share of the whole output's spread
+    each has, for outputs of too few rows to show it.
     """
     numbers = _without_sentinels(wide(values))
     if not np.isfinite(numbers).any():
@@ -55,7 +57,8 @@ def spread(values: Array) -> Array:
     with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)  # a column without a single number
         if rows < ENOUGH_ROWS:
-            return np.nan_to_num(np.nanstd(numbers))
+            shares = np.asarray(columns) if numbers.ndim and len(columns) == numbers.shape[-1] else np.ones(())
+            return np.nan_to_num(np.nanstd(numbers)) * shares
         return np.nan_to_num(np.nanstd(numbers.reshape(-1, numbers.shape[-1]), axis=0))
 
 

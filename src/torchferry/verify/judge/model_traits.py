@@ -36,16 +36,17 @@ class Traits:
 def traits(module: torch.nn.Module, notes: Sequence[Note], random: tuple[bool, ...]) -> Traits:
     """Return what kind of model this is, from its parameters and from what eager was seen to do."""
     used = {d for n in notes for d in n.dtypes}
+    coarsest = next((d for d in ("float16", "bfloat16") if d in used), "float32")
     return Traits(
         learned=any(p.numel() > 0 for p in module.parameters()),
         ops=frozenset(n.location.op or "" for n in notes),
-        exact=all(n.location.op in EXACT for n in notes),
+        exact=coarsest == "float32" and all(n.location.op in EXACT for n in notes),  # onnxruntime computes halves in float32
         sorting=next((n for n in notes if picks(n)), None),
         sorts_last=_sorts_last(notes),
         attends=any("attention" in n.op for n in notes),
         looks_for_nan=any(n.location.op in LOOKING and _says_so(n.location) for n in notes) or handles_nan(module),
         maximises=any(takes_maximum(n) for n in notes),
-        coarsest=next((d for d in ("float16", "bfloat16") if d in used), "float32"),
+        coarsest=coarsest,
         random=random,
     )
 

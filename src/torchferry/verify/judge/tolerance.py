@@ -15,15 +15,17 @@ import torch
 from torchferry import eager
 from torchferry.records import Tolerance
 from torchferry.verify.arrays import Array, arrays, is_float, wide
-from torchferry.verify.judge.compare import spread
+from torchferry.verify.judge.compare import ENOUGH_ROWS, spread
 from torchferry.verify.judge.excuses.rounding_noise import nudged
 from torchferry.verify.run.double_shadow import in_float64
 
 TIMES = 4.0  # two kernels add up in different orders, each with its own error, and a few draws do not show the worst
 UNITS = 4.0  # units in the last place that any number may be off by
 RUNS = 3  # nudged runs of each call
+MOST_COLUMNS, UNLIKE = 64, 1e-3  # places on the last axis that may be of unlike kinds, by a spread so much smaller
 # However much rounding was seen to do, a larger share of the spread is never waved through: it needs a proof of its own.
 MOST = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}
+LEAST = {"float16": 2.0**-24}  # the unit of its smallest numbers, where that is no nothing
 PRECISION = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
 
@@ -42,6 +44,23 @@ def measure(
         moved = _moved(module, args, want)
         found = [max(pair) for pair in zip(found or [0.0] * len(want), moved, strict=True)]
     return tuple(_tolerance(w, f, coarsest, lowered) for w, f in zip(want, found, strict=True))
+
+
+def columns(calls: Sequence[Sequence[Array]]) -> tuple[tuple[float, ...], ...]:
+    """Return, for each output of several calls, the spread of each place on the last axis as a share of the whole's.
+
+    () where the places are of one kind, as they mostly are, or the calls do not tell.
+    """
+    found = []
+    for outputs in zip(*calls, strict=True):
+        width = outputs[0].shape[-1] if outputs[0].ndim > 1 else 0
+        alike = 1 < width <= MOST_COLUMNS and is_float(outputs[0]) and all(o.shape[-1:] == (width,) for o in outputs)
+        rows = np.concatenate([wide(o).reshape(-1, width) for o in outputs]) if alike else np.zeros((0, 1))
+        by_place = np.broadcast_to(spread(rows), rows.shape[-1:])
+        whole = float(np.nanstd(rows)) if len(rows) >= ENOUGH_ROWS and bool(np.isfinite(rows).all()) else 0.0
+        apart = whole > 0 and bool((by_place < UNLIKE * whole).any())
+        found.append(tuple(float(min(1.0, s / whole)) if s < UNLIKE * whole else 1.0 for s in by_place) if apart else ())
+    return tuple(found)
 
 
 def loosest(allowed: Sequence[Tolerance]) -> Tolerance:
@@ -75,4 +94,4 @@ def _tolerance(want: Array, moved: float, coarsest: str, lowered: str | None) ->
         return Tolerance(0.0, 0.0, "whole numbers are equal or not")
     share = min(max(TIMES * moved, PRECISION[dtype]), max(MOST[dtype], MOST[coarsest] if dtype != "float64" else 0.0))
     why = f"rounding moves {moved:.1g} of the spread of eager's own {dtype} result" if moved else f"{dtype}, nothing is rounded"
-    return Tolerance(UNITS * PRECISION[dtype], share, why)
+    return Tolerance(UNITS * PRECISION[dtype], share, why, least=UNITS * LEAST.get(dtype, 0.0))

@@ -6,10 +6,10 @@ Watched where Python calls torch, above autograd, so that a search can follow th
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -17,8 +17,29 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from torchferry import eager
 
-Kind = Literal["compare", "clip", "pick", "index", "digits", "buckets", "nan", "count"]
-Key = tuple[str, int, str, int]  # file, line, operator, and which of its numbers
+Kind = Literal["compare", "clip", "pick", "index", "digits", "buckets", "nan", "count", "cast", "condition", "round"]
+
+
+class Place(NamedTuple):
+    """Where Python calls an operator: the line, and the instruction in it, since a line may hold several comparisons."""
+
+    file: str
+    line: int
+    instruction: int
+    op: str
+
+
+class Key(NamedTuple):
+    """What tells one decision from another: its place, and which of the operator's numbers it is about."""
+
+    place: Place
+    number: int = 0
+
+    @property
+    def words(self) -> str:
+        """The operator and its line, in words."""
+        return f"{self.place.op} in line {self.place.line}" if self.place.line else self.place.op
+
 
 _KINDS: dict[Kind, tuple[str, ...]] = {
     "compare": ("gt", "ge", "lt", "le", "eq", "ne", "greater", "less", "greater_equal", "less_equal", "not_equal", "isclose"),
@@ -38,6 +59,19 @@ _KINDS: dict[Kind, tuple[str, ...]] = {
     "buckets": ("bucketize", "searchsorted"),
     "nan": ("isnan", "isfinite", "isinf", "nan_to_num", "nanmean", "nansum", "nanmedian", "nanquantile", "isneginf", "isposinf"),
     "count": ("item", "tolist", "__int__", "__index__", "repeat_interleave"),
+    "round": ("round", "floor", "ceil", "trunc"),
+    "cast": ("to", "type", "type_as", "half", "bfloat16", "char", "byte", "short"),
+    "condition": (
+        "where", "masked_fill", "masked_select", "logical_and", "logical_or", "logical_xor", "or", "bitwise_or", "any", "all",
+        "__bool__",
+    ),
+}  # fmt: skip
+_CHOOSING = ("where", "masked_fill", "masked_select", "__bool__")  # by a condition that they are given
+_JOINING = ("and", "bitwise_and", "xor", "bitwise_xor")  # of truths a condition, of whole numbers their digits
+# the first whole number that a dtype does not hold, and where it ends: what goes through it must have been as large
+NARROW: Mapping[str, tuple[float, ...]] = {
+    "int8": (128.0,), "uint8": (256.0,), "int16": (32768.0,), "uint16": (65536.0,), "bfloat16": (257.0,),
+    "float16": (2049.0, 65520.0),
 }  # fmt: skip
 LOOKING = _KINDS["nan"]  # ops that ask whether numbers are finite, or leave out those that are not
 _KIND_OF: dict[str, Kind] = {name: kind for kind, names in _KINDS.items() for name in names}
@@ -60,7 +94,7 @@ class Decision:
     numbers: tuple[float, ...] = ()  # what values are held against
     length: int = 0  # of what is indexed, or how many there are to pick from
     last: int = -1  # the largest index that was seen
-    sides: set[str] = field(default_factory=set)  # "below", "at", "above"; for a pick, which one
+    sides: set[str] = field(default_factory=set)  # "below", "at", "above"; "true", "false"; for a pick, which one
     margin: torch.Tensor | None = None  # how far values lie above the number, while they are kept: for its gradient
 
 
@@ -73,10 +107,13 @@ class Watched:
     outputs: tuple[torch.Tensor, ...] = ()
 
 
-def watch(module: torch.nn.Module, args: Sequence[torch.Tensor], *, grad: bool = False) -> Watched:
-    """Return what eager decides by in one call, raise what it raises; with `grad`, margins know how they came of `args`."""
+def watch(module: torch.nn.Module, args: Sequence[torch.Tensor], *, grad: bool = False, margins: bool = False) -> Watched:
+    """Return what eager decides by in one call, raise what it raises.
+
+    With `margins` those are kept; with `grad` they also know how they came of `args`.
+    """
     watched = Watched()
-    mode = _Watch(watched, args, grad)
+    mode = _Watch(watched, args, grad, margins)
     with eager.untouched_rng(), eager.plainly(), torch.set_grad_enabled(grad), mode:
         eager.seed_all(0)
         watched.outputs = tuple(o.detach() for o in module(*mode.given))
@@ -84,9 +121,9 @@ def watch(module: torch.nn.Module, args: Sequence[torch.Tensor], *, grad: bool =
 
 
 class _Watch(TorchFunctionMode):
-    def __init__(self, watched: Watched, args: Sequence[torch.Tensor], grad: bool) -> None:
+    def __init__(self, watched: Watched, args: Sequence[torch.Tensor], grad: bool, margins: bool) -> None:
         super().__init__()
-        self.watched, self.grad = watched, grad
+        self.watched, self.grad, self.margins = watched, grad, margins
         self.given = [a if grad and a.requires_grad else a.detach().clone() for a in args]
         self.given = [a * 1 if a.requires_grad else a for a in self.given]  # no leaf: the model may write into it
         self.owners: Any = WeakIdKeyDictionary()  # tensor -> the inputs that went into it
@@ -107,32 +144,44 @@ class _Watch(TorchFunctionMode):
             self.owners[args[0]] = inputs | self.owners.get(args[0], frozenset())
         if name in ("get", "set", "size", "dim", "stride", "numel", "shape"):
             return out
-        file, line = _place(sys._getframe(1))
-        self.watched.places.add((file, line, name))
+        place = _place(sys._getframe(1), name)
+        self.watched.places.add((place.file, place.line, name))
         if (kind := _KIND_OF.get(name)) is not None:
             try:
-                self._decide(kind, (file, line, name), args, kwargs or {}, inputs)
+                self._decide(kind, place, args, kwargs or {}, inputs, out)
             except Exception:  # an overload that we have not thought of decides nothing that we know of
                 return out
         return out
 
-    def _decide(self, kind: Kind, at: tuple[str, int, str], args: Any, kwargs: Any, inputs: frozenset[int]) -> None:
+    def _decide(self, kind: Kind, at: Place, args: Any, kwargs: Any, inputs: frozenset[int], out: Any) -> None:
         first = next((a for a in args if isinstance(a, torch.Tensor)), None)
         whole = first is not None and not first.is_floating_point()
-        name = at[2]
-        if kind in ("nan", "count"):
-            self._add(Decision(kind, (*at, 0), self._of(args, kwargs), whole))
+        name = at.op
+        if kind == "condition" or (name in _JOINING and out.dtype == torch.bool):
+            given = [a for a in args if isinstance(a, torch.Tensor) and a.dtype == torch.bool]
+            self._condition(at, given[0] if given and name in _CHOOSING else out, inputs)
+        elif kind == "cast":
+            numbers = NARROW.get(str(out.dtype).removeprefix("torch."), ())
+            if numbers and first is not None and first.dtype not in (out.dtype, torch.bool):
+                self._add(Decision(kind, Key(at), inputs, whole, numbers))
+        elif kind == "round" and first is not None and first.is_floating_point():
+            self._round(at, first, inputs)
+        elif kind in ("nan", "count"):
+            self._add(Decision(kind, Key(at), self._of(args, kwargs), whole))
         elif kind == "index":
             for place, (index, length) in enumerate(_indices(name, args, kwargs)):
                 last = int(index.max()) if index.numel() else -1
-                self._add(Decision(kind, (*at, place), self.owners.get(index, frozenset()), True, length=length, last=last))
+                self._add(Decision(kind, Key(at, place), self.owners.get(index, frozenset()), True, length=length, last=last))
         elif kind == "pick" and not (len(args) > 1 and isinstance(args[1], torch.Tensor)):
             self._pick(at, args, kwargs, inputs)
         elif kind in ("compare", "clip", "digits", "buckets", "pick"):
             self._hold_against(kind, at, args, kwargs)
 
-    def _hold_against(self, kind: Kind, at: tuple[str, int, str], args: Any, kwargs: Any) -> None:
+    def _hold_against(self, kind: Kind, at: Place, args: Any, kwargs: Any) -> None:
         given = [*args, *kwargs.values()]
+        if at.op in ("eq", "ne") and len(args) == 2 and args[0] is args[1]:  # only NaN is not equal to itself
+            self._add(Decision("nan", Key(at), self._of(args, {}), False))
+            return
         values = [g for g in given if isinstance(g, torch.Tensor) and self.owners.get(g)]
         for place, other in enumerate(g for g in given if g is not values[0]):
             if other is None or isinstance(other, bool | str):
@@ -141,7 +190,7 @@ class _Watch(TorchFunctionMode):
             numbers = () if free else _numbers(other, _EDGES if kind == "buckets" else _ENDS)
             inputs = self._of([values[0], other], {})
             whole = not values[0].is_floating_point()
-            decision = Decision("compare" if kind == "pick" else kind, (*at, place), inputs, whole, numbers)
+            decision = Decision("compare" if kind == "pick" else kind, Key(at, place), inputs, whole, numbers)
             if kind in ("compare", "clip", "pick") and not values[0].is_complex():
                 margin = values[0].reshape(-1)[:_LOOKED_AT] - other if not isinstance(other, torch.Tensor) else values[0] - other
                 self._take_sides(decision, margin)
@@ -151,16 +200,31 @@ class _Watch(TorchFunctionMode):
         flat = margin.detach().reshape(-1)[:_LOOKED_AT]
         seen = {"below": flat < 0, "at": flat == 0, "above": flat > 0}
         decision.sides |= {side for side, where in seen.items() if bool(where.any())}
-        decision.margin = margin if self.grad and margin.requires_grad and margin.numel() else None
+        kept = self.margins or (self.grad and margin.requires_grad)
+        decision.margin = margin if kept and margin.numel() else None
 
-    def _pick(self, at: tuple[str, int, str], args: Any, kwargs: Any, inputs: frozenset[int]) -> None:
+    def _round(self, at: Place, values: torch.Tensor, inputs: frozenset[int]) -> None:
+        """Keep how far numbers lie from where they are rounded another way: halves for `round`, whole numbers for its like."""
+        decision = Decision("round", Key(at), inputs, False)
+        shifted = values + 0.5 if at.op == "round" else values
+        self._take_sides(decision, shifted - shifted.round())
+        self._add(decision)
+
+    def _condition(self, at: Place, truth: Any, inputs: frozenset[int]) -> None:
+        if not isinstance(truth, torch.Tensor) or truth.dtype != torch.bool or not truth.numel():
+            return
+        decision = Decision("condition", Key(at), inputs, True)
+        decision.sides = {side for side, taken in (("true", truth.any()), ("false", (~truth).any())) if bool(taken)}
+        self._add(decision)
+
+    def _pick(self, at: Place, args: Any, kwargs: Any, inputs: frozenset[int]) -> None:
         values = args[0]
-        dim = _dim(at[2], args, kwargs)
+        dim = _dim(at.op, args, kwargs)
         if dim is None or not values.dim() or not 1 < values.shape[dim] <= _CHOICES or not values.is_floating_point():
             return
-        keys = -values if at[2] in ("argmin", "min") else values
+        keys = -values if at.op in ("argmin", "min") else values
         rows = keys.movedim(dim, -1).reshape(-1, values.shape[dim])
-        decision = Decision("pick", (*at, 0), inputs, False, length=values.shape[dim])
+        decision = Decision("pick", Key(at), inputs, False, length=values.shape[dim])
         decision.sides = {str(int(k)) for k in rows.detach().argmax(-1).unique()}
         decision.margin = rows if self.grad and rows.requires_grad and rows.numel() else None
         self._add(decision)
@@ -250,11 +314,11 @@ def _dim(name: str, args: Any, kwargs: Any) -> int | None:
     return dim if isinstance(dim, int) else None
 
 
-def _place(frame: Any) -> tuple[str, int]:
-    """Return the innermost line that is neither torch's nor ours."""
+def _place(frame: Any, op: str) -> Place:
+    """Return where an operator is called, in the innermost line that is neither torch's nor ours."""
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith((_TORCH, _OURS, "<")):
-            return file, frame.f_lineno
+            return Place(file, frame.f_lineno, frame.f_lasti, op)
         frame = frame.f_back
-    return "", 0
+    return Place("", 0, 0, op)

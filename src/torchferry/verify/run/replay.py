@@ -28,7 +28,7 @@ from torchferry import eager
 from torchferry.records import Fault, Location
 from torchferry.verify.arrays import Array, array, is_float, wide
 from torchferry.verify.run.both_sides import Call, Sides
-from torchferry.verify.run.eager_trace import EXACT, Note, record
+from torchferry.verify.run.eager_trace import BOUNDED, EXACT, Note, record
 from torchferry.verify.run.intermediates import telling
 from torchferry.verify.run.subgraph import between
 
@@ -40,6 +40,16 @@ MOST_VALUES = 2**25
 MOST_AXES, MOST_TURNED = 5, 2**12  # of values that are also looked for with their axes in another order
 SAMPLE = 16
 PRECISION = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+# what rounds to zero: the smallest normal numbers; halves are computed in float32, and keep theirs
+LEAST = {"float64": 2.0**-1022, "float32": 2.0**-126, "float16": 2.0**-24, "bfloat16": 2.0**-126}
+# operators of a file that are exactly rounded, or compute nothing
+ONE_ANSWER = frozenset((
+    "Constant", "Add", "Sub", "Mul", "Div", "Neg", "Abs", "Floor", "Ceil", "Round", "Sign", "Relu", "Clip", "Min", "Max",
+    "Mod", "Sqrt", "Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Not", "And", "Or", "Where", "Cast", "Reshape",
+    "Transpose", "Squeeze", "Unsqueeze", "Slice", "Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND",
+    "Concat", "Expand", "Identity", "Flatten", "Split", "Pad", "Tile", "Shape", "ConstantOfShape", "Range", "MaxPool",
+    "ReduceMax", "ReduceMin",
+))  # fmt: skip
 # what torch calls the operators whose order among equal keys it leaves open, and what ONNX makes of them
 OPEN = ("topk", "sort", "argsort", "kthvalue", "median", "mode", "msort")
 
@@ -60,6 +70,7 @@ def replays(sides: Sides, args: Call) -> Iterator[Replayed]:
 
     Where several of eager's values are near one of the file's, the nearest is taken, and in another replay the first that
     is not taken yet: a mean of squares and the square of the mean may be nearer to each other than either is to its like.
+    In a third, what is made of a value that has just given way is looked at anew: it may have been near another by chance.
     """
     path = Path(sides.file.path)
     if path.stat().st_size > MOST_BYTES or eager.weight_bytes(sides.bound.module) > MOST_BYTES:
@@ -70,15 +81,15 @@ def replays(sides: Sides, args: Call) -> Iterator[Replayed]:
         return
     model = onnx.load(str(path))
     outputs = tuple(array(o) for o in tape.outputs)
-    for in_order in (False, True):
-        replayed = _Replay(sides, model, _Steps(tape.notes, outputs, in_order)).run(sides.feeds(args))
+    for in_order, one_by_one in ((False, False), (True, False), (False, True)):
+        replayed = _Replay(sides, model, _Steps(tape.notes, outputs, in_order), one_by_one).run(sides.feeds(args))
         if replayed is not None:
             yield replace(replayed, eager=outputs)
 
 
 class _Replay:
-    def __init__(self, sides: Sides, model: onnx.ModelProto, steps: _Steps) -> None:
-        self.sides, self.model, self.steps = sides, model, steps
+    def __init__(self, sides: Sides, model: onnx.ModelProto, steps: _Steps, one_by_one: bool = False) -> None:
+        self.sides, self.model, self.steps, self.one_by_one = sides, model, steps, one_by_one
         self.names = telling(model.graph)
         self.outputs = [model.graph.output[i].name for i in sides.order if i < len(model.graph.output)]
         self.makers = {o: n for n in model.graph.node for o in n.output if o}
@@ -94,7 +105,7 @@ class _Replay:
             if values is None or own is None:
                 return None
             known = {**put, **values}
-            steps = {n: self._eagers(n, value, known) for n, value in values.items()}
+            steps = self._anchored({n: self._eagers(n, value, known) for n, value in values.items()}, values, put)
             moved += sum(e is not None and e is not values[n] for n, e in steps.items())
             put |= {n: e for n, e in steps.items() if e is not None}
             if any(e is not None for e in steps.values()):
@@ -106,6 +117,29 @@ class _Replay:
                 ends = [tuple(v[n] for n in self.outputs) for v in (last, own) if v is not None]
                 return Replayed((), ends[0], ends[1], tuple(dict.fromkeys(self.ties)), moved) if len(ends) == 2 else None
         return None
+
+    def _anchored(
+        self, steps: Mapping[str, Array | None], values: Mapping[str, Array], put: Mapping[str, Array]
+    ) -> dict[str, Array | None]:
+        """Return the steps that may be taken for eager's.
+
+        What an operator with one right answer makes of eager's own numbers is left as it is, however near another value of
+        eager's lies: a floor that eager does not have must not give way to what it is the floor of.
+        """
+        kept = dict(steps)
+        eagers, moved = {*put, "", *(t.name for t in self.model.graph.initializer)}, set[str]()
+        for node in self.model.graph.node:
+            given = set(node.input)
+            for name in set(node.output) - set(put):
+                if node.op_type in ONE_ANSWER and given <= eagers:
+                    eagers.add(name)
+                    kept |= {name: values[name]} if name in values else {}
+                elif self.one_by_one and given & moved:
+                    moved.add(name)
+                    kept |= {name: None} if name in kept else {}
+                elif kept.get(name) is not None and kept[name] is not values[name]:
+                    moved.add(name)
+        return kept
 
     def _values(self, put: Mapping[str, Array], names: Sequence[str]) -> dict[str, Array] | None:
         """Return some values, computed from those that are put in."""
@@ -169,7 +203,7 @@ class _Steps:
         for note in self._picks:
             if note.keys is None or note.keys.shape != keys.shape or not np.array_equal(note.keys, keys):
                 continue
-            for other in note.values:
+            for other in note.values[note.location.op != "argsort" :]:  # the others give the keys first, which may be whole too
                 if other.dtype.kind not in "iu" or other.size != places.size:
                     continue
                 theirs = other.reshape(places.shape).astype(places.dtype)
@@ -187,7 +221,8 @@ class _Group:
         self._values = [v for v, _ in values]
         self._flat = np.stack([wide(v).ravel() for v in self._values])
         slack = np.array([s for _, s in values])[:, None]
-        self._allowed = unit * (slack + np.abs(np.nan_to_num(self._flat, posinf=0.0, neginf=0.0)))
+        flushed = np.where(slack > 0, LEAST[self._values[0].dtype.name], 0.0)  # a kernel may give 0 for what is no normal number
+        self._allowed = unit * (slack + np.abs(np.nan_to_num(self._flat, posinf=0.0, neginf=0.0))) + flushed
 
     def near(self, name: str, value: Array) -> Array | None:
         """Return the value that is near enough to be the same."""
@@ -238,6 +273,8 @@ def _slack(value: Array, note: Note | None) -> float:
     """
     if note is None or note.location.op in EXACT:
         return 0.0
+    if note.location.op in BOUNDED:
+        return 1 / UNITS  # one unit in the last place of its range
     if note.terms > 1:
         return max(_usual(value), note.scale) * note.terms**0.5
     return _usual(value)

@@ -10,14 +10,13 @@ from collections.abc import Mapping
 
 from torchferry import eager
 from torchferry.records import Case
-from torchferry.verify.trials.work import Work
+from torchferry.verify.trials.work import NO_LOOPS, Loops, Work
 
 ESSENTIAL = 4  # trials that run whatever they cost
 USUAL = 16  # the same, for a model that is not large, unless the user said how long trials may take
 DIRECTED = 4  # times as many directed trials as ordinary ones, at most
 WORK = 2e10  # multiply-adds for the ordinary trials, and again for the directed ones: some seconds of one core for each
 CHEAP = WORK / 200  # a call of which there can be many
-LOOPS = 1000.0  # times what eager does for it, where the file does it in loops
 LARGE = 256 * 2**20  # bytes of weights above which a trial takes seconds
 SHARE = 8  # one trial may cost this part of all work
 
@@ -25,9 +24,8 @@ SHARE = 8  # one trial may cost this part of all work
 class Purse:
     """What may be spent on the trials of one case, and what has been."""
 
-    def __init__(self, case: Case, work: Work, *, loops: bool = False) -> None:
-        self._budget, self.work = case.job.budget, work
-        self._dearer = LOOPS if loops else 1.0
+    def __init__(self, case: Case, work: Work, loops: Loops = NO_LOOPS) -> None:
+        self._budget, self.work, self._loops = case.job.budget, work, loops
         self.large = eager.weight_bytes(case.value("inputs").module) > LARGE
         self._began = time.perf_counter()
         self._cut_short = False
@@ -72,7 +70,7 @@ class Purse:
 
     def within(self, sizes: Mapping[str, int], work: float) -> bool:
         """Return whether a trial at some sizes costs no more than so much work."""
-        return self.work.of(sizes) * self._dearer <= work
+        return self.work.of(sizes) + self._loops.at({**self.work.sizes, **sizes}) <= work
 
     @property
     def cheap(self) -> bool:

@@ -15,10 +15,11 @@ import onnx
 import torch
 from onnx import numpy_helper
 
-from torchferry.verify.run.decisions import Decision
+from torchferry.verify.run.decisions import NARROW, Decision
 from torchferry.verify.trials.landmarks import tree_of, written_by_users
+from torchferry.verify.trials.work import NO_LOOPS, Loops
 
-MOST = 16  # numbers for each input; those that eager was seen to use come first
+MOST = 48  # numbers for each input; those that eager was seen to use come first
 FEW = 8  # numbers of one constant of a file
 LARGEST = 1e12  # what goes further stands for infinity, as in a mask that is added
 # operators of a file, and which of their inputs hold a number that values are held against
@@ -57,7 +58,7 @@ def numbers(decisions: Iterable[Decision], module: torch.nn.Module, graph: onnx.
     """Return the numbers, most telling first, each once for the same inputs."""
     found: dict[Number, None] = {}
     for decision in decisions:
-        if decision.kind in ("compare", "clip", "buckets", "digits"):
+        if decision.kind in ("compare", "clip", "buckets", "digits", "cast"):
             found |= dict.fromkeys(Number(n, decision.inputs) for n in decision.numbers)
     seen = {n.value for n in found}
     for value in (*in_source(module), *in_file(graph)):
@@ -114,6 +115,8 @@ def _of_graph(graph: onnx.GraphProto) -> Iterator[float]:
                 yield from _few(tensor)
         if node.op_type in ("Clip", "ThresholdedRelu", "Shrink", "HardSigmoid"):
             yield from (float(a.f) for a in node.attribute if a.type == onnx.AttributeProto.FLOAT)
+        if node.op_type == "Cast":
+            yield from NARROW.get(onnx.TensorProto.DataType.Name(node.attribute[0].i).lower(), ())
 
 
 def _resolved(name: str, stored: dict[str, onnx.TensorProto], makers: dict[str, onnx.NodeProto]) -> onnx.TensorProto | None:
@@ -151,9 +154,16 @@ def graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
                 yield from graphs(attribute.g)
 
 
-def has_loops(graph: onnx.GraphProto) -> bool:
-    """Return whether a graph, or one inside it, runs something over and over."""
-    return any(n.op_type in ("Loop", "Scan") for part in graphs(graph) for n in part.node)
+def loops(graph: onnx.GraphProto) -> Loops:
+    """Return what a graph runs over and over."""
+    found = NO_LOOPS
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                inner, again = loops(attribute.g), node.op_type in ("Loop", "Scan")
+                nodes = inner.nodes or (len(attribute.g.node) if again else 0)
+                found = Loops(found.nodes + nodes, max(found.depth, inner.depth + again))
+    return found
 
 
 def for_input(found: Sequence[Number], index: int) -> list[float]:

@@ -16,12 +16,15 @@ from torchferry.records import Bound, Dim, Guard
 from torchferry.verify.trials.constants import Number, for_input, numbers
 from torchferry.verify.trials.landmarks import handles_nan, landmarks
 from torchferry.verify.trials.plans import STRANGE, Plan, example_sizes, in_turns
+from torchferry.verify.trials.pools import pooled
 from torchferry.verify.trials.reach import reached
 from torchferry.verify.trials.tables import tables
+from torchferry.verify.trials.thresholds import thresholds
 from torchferry.verify.trials.tries import Tries
-from torchferry.verify.trials.turns import around, long_sizes, turns
+from torchferry.verify.trials.turns import VERY_LONG_CALL, around, in_a_row, long_sizes, too_long, turns
+from torchferry.verify.trials.walk import walked
 
-NANS = ("nan", "some-nan", "nan-row", "inf", "some-inf", "some-negative-inf")
+NANS = ("nan", "some-nan", "nan-row", "nan-column", "all-nan", "inf", "some-inf", "some-negative-inf")
 SPECIAL = (
     "some-empty", "ragged-positions", "segments", "reset-positions", "all-empty", "gapped-positions", "weights",
     "repeated-positions", "nothing-valid", "unsorted-lengths", "falling-positions", "some-zeros", "halves",
@@ -36,6 +39,8 @@ WIDE = ("beyond-32-bits", "spread 100", "powers 1e+06", "whole-dtype", "spread 1
 NUMERIC = ("float", "ids", "int", "types", "positions", "lengths", "number")
 FEW_COLUMNS = 12
 SMALL = ("spread 10", "rows 6 2", "rows 6 3", "rows 6 5")  # also for numbers that something is counted by
+LARGEST_MARK = 65536  # a number that may be about a size
+MANY_ALIKE = ("duplicates", "constant", "ties")  # what is counted along a length grows with it only where numbers are alike
 MOST_SIZES = 24  # trials of each dim for the marks of model and file
 
 
@@ -46,16 +51,18 @@ def directed(tries: Tries, guards: Sequence[Guard], seed: int, graph: onnx.Graph
         if tries.purse.cheap:  # what draws come by anyway need not be searched for
             tries.look(plan)
     found = numbers(tries.decisions.values(), tries.bound.module, graph)
-    marks = [int(n.value) for n in found if n.value == int(n.value) and 2 <= n.value <= 4096]
+    marks = [int(n.value) for n in found if n.value == int(n.value) and 2 <= n.value <= LARGEST_MARK]
+    searches = (walked(tries, seed), _together(tries, found, seed)) if tries.free else ()
     sources = (
         _nans(tries, seed, graph),
         tables(tries, seed),
+        *searches,
         _against_numbers(tries, found, seed),
         _sizes(tries, guards, marks, seed),
         (Plan({}, v, seed + 1) for v in SPECIAL if tries.takes(Plan({}, v, seed + 1), finite=False)),
         _decades(tries, seed),
     )
-    for plan in itertools.chain(in_turns(sources), reached(tries, seed)):
+    for plan in itertools.chain(in_turns(sources), reached(tries, seed) if tries.free else ()):
         yield replace(tries.linked(plan), directed=True)
 
 
@@ -87,7 +94,7 @@ def _against_numbers(tries: Tries, found: Sequence[Number], seed: int) -> Iterat
         values = for_input(found, names.index(name))
         only = name if len(numeric) > 1 else ""
         example = bound.args[names.index(name)]
-        codes = example.is_floating_point() and example.dim() > 1 and example.shape[-1] <= FEW_COLUMNS
+        codes = example.dim() > 1 and example.shape[-1] <= FEW_COLUMNS
         columns = int(example.shape[-1]) if codes else 0
         queues.append(_on_both_sides(tries, values, only, columns, seed))
     yield from in_turns(queues)
@@ -113,6 +120,18 @@ def _in_columns(tries: Tries, plan: Plan, columns: int) -> Iterator[Plan]:
             yield part
 
 
+def _together(tries: Tries, found: Sequence[Number], seed: int) -> Iterator[Plan]:
+    """Yield calls at thresholds of what is computed, then those that draw all inputs at once from all numbers known."""
+    names = [s.name for s in tries.bound.signature.inputs]
+    numeric = [names.index(n) for n in _names(tries.bound)]
+    solved = []
+    for plan, answer in thresholds(tries, numeric, seed):
+        solved.append(answer)
+        if tries.takes(plan):
+            yield plan
+    yield from pooled(tries, found, solved, numeric, seed)
+
+
 def _decades(tries: Tries, seed: int) -> Iterator[Plan]:
     """Yield numbers of all sizes: of fractions all at once and some input by input, of whole ones input by input."""
     names = _names(tries.bound, ("int", "ids", "number", "types", "positions"))
@@ -131,9 +150,18 @@ def _sizes(tries: Tries, guards: Sequence[Guard], numbers: Sequence[int], seed: 
     bound = tries.bound
     base = example_sizes(bound)
     moving = [d for d in bound.signature.dims if base.get(d.name)]
-    both = itertools.zip_longest(landmarks(bound.module, guards), numbers)  # in turns: there is room for some of each
-    marks = [mark for pair in both for mark in pair if mark is not None]
+    marks = list(in_turns((iter(landmarks(bound.module, guards)), iter(numbers))))  # there is room for some of each
     yield from in_turns([_of_dim(tries, dim, base, marks, seed) for dim in moving])
+
+
+def _long_and_unusual(tries: Tries, dim: Dim, lengths: Sequence[int], seed: int) -> Iterator[Plan]:
+    """Yield long calls of numbers that are alike, and with all other sizes as small as they go."""
+    least = {d.name: max(d.low, 1) for d in tries.bound.signature.dims if d.name != dim.name}
+    for sizes, values in (*(({}, v) for v in MANY_ALIKE), *([(least, "random")] if least else [])):
+        plans = (Plan({**sizes, dim.name: size}, values, seed + 1) for size in lengths)
+        plan = next((p for p in plans if tries.purse.within(p.sizes, VERY_LONG_CALL)), None)
+        if plan is not None and tries.takes(plan):
+            yield plan
 
 
 def _of_dim(tries: Tries, dim: Dim, base: Mapping[str, int], marks: Sequence[int], seed: int) -> Iterator[Plan]:
@@ -143,12 +171,16 @@ def _of_dim(tries: Tries, dim: Dim, base: Mapping[str, int], marks: Sequence[int
         made = 0
         for size in sizes:
             plan = Plan({dim.name: size}, "random", seed + 1, why=why)
-            if size not in seen and made < most and tries.purse.affords(plan.sizes) and tries.takes(plan, finite=False):
+            fits = tries.purse.affords(plan.sizes) and not too_long(tries, dim.name, size)
+            if size not in seen and made < most and fits and tries.takes(plan, finite=False):
                 seen.add(size)
                 made += 1
                 yield plan
 
-    yield from plans(long_sizes(tries, dim, base), "a long call")
+    lengths = long_sizes(tries, dim, base)
+    yield from plans(lengths, "a long call")
+    yield from _long_and_unusual(tries, dim, lengths, seed)
     for turn in turns(tries, dim, base, seed):
         yield from plans(around(dim, (turn,), base[dim.name]), "eager turns there")
+    yield from plans(in_a_row(tries, dim, base), "one size after the other")
     yield from plans(around(dim, marks, base[dim.name]), "a number of the model or of the file")

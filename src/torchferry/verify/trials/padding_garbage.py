@@ -9,8 +9,8 @@ import torch
 
 from torchferry.records import Bound
 from torchferry.verify.arrays import Array, array
-from torchferry.verify.judge.excuses.token_masks import padding, speaks_of, token_mask
 from torchferry.verify.run.both_sides import Call
+from torchferry.verify.trials.token_masks import padding, speaks_of, token_mask
 
 LOUD = 100.0  # times the usual values: a mask that leaks a thousandth is seen
 

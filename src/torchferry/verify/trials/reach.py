@@ -42,10 +42,14 @@ def reached(tries: Tries, seed: int) -> Iterator[Plan]:
         for start in (Plan({}, "random", seed + 1), Plan({}, "example", seed, given=tries.bound.args)):
             found = _climb(tries, target, start.args(tries.bound))
             if found is not None:
-                file, line, op, _ = target.key
-                words = f"{op} in line {line}" if line else op
-                yield Plan({}, "reached", seed, given=found, name=f"values=reached, {words}: {target.side}", why=f"{file}:{line}")
+                yield at_a_side(target.key, target.side, found, seed)
                 break
+
+
+def at_a_side(key: Key, side: str, args: tuple[torch.Tensor, ...], seed: int) -> Plan:
+    """Return the trial of a call that a search has found for a side of a decision."""
+    name, why = f"values=reached, {key.words}: {side}", f"{key.place.file}:{key.place.line}"
+    return Plan({}, "reached", seed, given=args, name=name, why=why)
 
 
 def _targets(tries: Tries) -> list[Target]:

@@ -18,6 +18,7 @@ MANY_ROWS = 4096  # of a table, in one trial
 CHUNKS = 4  # trials for the rows of one table
 ONE_BY_ONE = 16  # the same, for an input that is a single number
 MOST_TABLES = 3  # that one input reaches, the shortest first: an index must fit into all of them
+HALVINGS = 10  # to find how far an input may go
 MOST_COLUMNS = 64  # of an input, looked at one by one
 
 
@@ -42,11 +43,11 @@ def tables(tries: Tries, seed: int) -> Iterator[Plan]:
             rows = _accepted(tries, place, length, seed)
             if rows is not None:
                 yield from _plans(tries, place, rows, length, seed)
-            if tries.bound.args[place].is_floating_point():
+            if tries.bound.args[place].is_floating_point() or (rows is not None and not _reaches(tries, place, rows, seed)):
                 yield from _scaled(tries, place, length, seed)
-                for column in _columns(tries.bound.args[place]) if rows is None else ():
-                    if _reaches(tries, place, rows := Rows(length, column=column), seed):
-                        yield from _plans(tries, place, rows, length, seed)
+            for column in _columns(tries.bound.args[place]) if rows is None else ():
+                if _reaches(tries, place, rows := Rows(length, column=column), seed):
+                    yield from _plans(tries, place, rows, length, seed)
 
 
 def _lengths(tries: Tries, place: int) -> list[int]:
@@ -85,15 +86,25 @@ def _accepted(tries: Tries, place: int, length: int, seed: int) -> Rows | None:
 
 
 def _scaled(tries: Tries, place: int, length: int, seed: int) -> Iterator[Plan]:
-    """Yield fractions from 0 as far as they lead to the last row: what is multiplied before it is an index goes another way."""
+    """Yield numbers from 0 as far as they lead to the last row: what is multiplied or divided first goes another way."""
     name = tries.bound.signature.inputs[place].name
-    for power in range(-3, 7):
-        plan = Plan({}, f"up-to {0.999 * 10.0**power:.6g}", seed + 1, only=name)
-        if (seen := tries.look(plan)) is None:
+
+    def plan(number: float) -> Plan:
+        return Plan({}, f"up-to {number:.9g}", seed + 1, only=name)
+
+    taken = 0.0
+    for power in range(-3, 11):
+        number = 0.999 * 10.0**power
+        if (seen := tries.look(plan(number))) is None:
+            for _ in range(HALVINGS if taken else 0):
+                middle = (taken + number) / 2
+                taken, number = (middle, number) if tries.takes(plan(middle)) else (taken, middle)
+            yield from [plan(taken)] if taken else []
             return
         lasts = [d.last for d in seen.decisions.values() if d.kind == "index" and d.length == length]
+        taken = number
         if max(lasts, default=-1) >= length - 1 - length // 50:
-            yield plan
+            yield plan(taken)
             return
 
 
@@ -102,10 +113,10 @@ def _columns(example: torch.Tensor) -> range:
 
 
 def _reaches(tries: Tries, place: int, rows: Rows, seed: int) -> bool:
-    """Return whether a column moves an index over all of a table."""
+    """Return whether an input, or a column of it, moves an index to the end of what has as many rows."""
     seen = tries.look(Plan({}, rows.way(), seed + 1, only=tries.bound.signature.inputs[place].name))
     met = seen.decisions.values() if seen is not None else ()
-    return any(d.kind == "index" and d.length == rows.count and d.last == rows.count - 1 for d in met)
+    return any(d.kind == "index" and d.length >= rows.count and d.last >= rows.count - 1 for d in met)
 
 
 def _all_of_them(tries: Tries, place: int, rows: Rows, seed: int) -> Iterator[Plan]:

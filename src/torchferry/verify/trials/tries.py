@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 
@@ -26,6 +27,7 @@ class Tries:
     decisions: dict[Key, Decision] = field(default_factory=dict)  # all that were met so far, with all sides taken
     module: torch.nn.Module = field(init=False)  # a copy, put back as it was after each call
     links: Links = field(default_factory=dict)  # sizes that a file from elsewhere names apart and that belong together
+    domain: Any = None  # the values that the caller says there are: ranges by input, or a function that makes all calls
 
     def __post_init__(self) -> None:
         self.module = eager.fresh(self.bound.module)
@@ -53,8 +55,15 @@ class Tries:
         self.purse.pay(plan.sizes, directed=True, trial=False)
         return self.called(args)
 
+    @property
+    def free(self) -> bool:
+        """Whether calls may be made in other ways than the caller's own."""
+        return not callable(self.domain)
+
     def called(self, args: tuple[torch.Tensor, ...]) -> Watched | None:
-        """Return what eager does with some tensors, or None where it refuses them; its decisions are remembered."""
+        """Return what eager does with some tensors, or None where it, or the caller's domain, has no place for them."""
+        if not self._within_domain(args):
+            return None
         try:
             with little_memory(), eager.untouched(self.module), eager.on_made_input(self.module):
                 seen = watch(self.module, args)
@@ -62,6 +71,11 @@ class Tries:
             return None
         self.remember(seen.decisions)
         return seen
+
+    def _within_domain(self, args: tuple[torch.Tensor, ...]) -> bool:
+        spans = self.domain if isinstance(self.domain, Mapping) else {}
+        pairs = [(a, spans[s.name]) for a, s in zip(args, self.bound.signature.inputs, strict=True) if s.name in spans]
+        return all(bool(((a >= low) & (a <= high)).all()) for a, (low, high) in pairs)
 
     def remember(self, decisions: Mapping[Key, Decision]) -> None:
         """Add the sides that a call took to those known."""

@@ -14,10 +14,13 @@ from torchferry.verify.trials.tries import Tries
 
 LONGEST = 4096
 RUNGS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
-LONG = (4099, 2053, 1031, 521, 307, 131)  # primes, which no block or window divides; 8 bits count to 127 or 255
+# primes, which no block or window divides; 8 bits count to 127 or 255. Beyond them sums of float32 lose their digits
+LONG = (4099, 2053, 1031, 521, 307, 131)
 MOST_TURNS = 4  # of one size
 GLANCE = 3e7  # multiply-adds that one call of the ladder may cost
 LONG_CALL = 1e8  # and that a long call may
+VERY_LONG_CALL = 1e7  # and one that is unusual besides, or of more numbers than are looked through in no time
+IN_A_ROW = 8  # sizes after the example's, one by one: what is rounded by halves goes round in eights
 Way = frozenset[tuple[str, int, str]]
 
 
@@ -58,11 +61,23 @@ def _way(tries: Tries, name: str, size: int, seed: int) -> Way | None:
     return None if seen is None else frozenset(seen.places)
 
 
+def too_long(tries: Tries, name: str, size: int) -> bool:
+    """Return whether a call is so long that its numbers alone cost more than it is likely to tell."""
+    return size > 2 * LONGEST and not tries.purse.within({name: size}, VERY_LONG_CALL / 2)
+
+
 def long_sizes(tries: Tries, dim: Dim, base: Mapping[str, int]) -> list[int]:
     """Return two sizes far beyond the example's: the longest that its cost allows, and one that 8 bits do not count to."""
     sizes = [s for n in LONG if n > base[dim.name] and (s := within(dim, n)) is not None]
-    cheap = [s for s in sizes if tries.purse.within({dim.name: s}, LONG_CALL)]
+    cheap = [s for s in sizes if tries.purse.within({dim.name: s}, LONG_CALL) and not too_long(tries, dim.name, s)]
     return list(dict.fromkeys(cheap[:1] + [s for s in cheap if s < 512][:1]))
+
+
+def in_a_row(tries: Tries, dim: Dim, base: Mapping[str, int]) -> list[int]:
+    """Return the next sizes after the example's, where they cost little: all residues of what sizes are divided by."""
+    step = max(1, dim.multiple_of)
+    sizes = [base[dim.name] + n * step for n in range(1, IN_A_ROW + 1)]
+    return [s for s in sizes if within(dim, s) == s and tries.purse.within({dim.name: s}, GLANCE / 10)]
 
 
 def around(dim: Dim, marks: Sequence[int], example: int) -> Iterator[int]:
@@ -74,5 +89,5 @@ def around(dim: Dim, marks: Sequence[int], example: int) -> Iterator[int]:
     for mark in marks:
         steps = (mark * step, (mark + 1) * step) if step > 1 else ()
         for size in (mark, mark + 1, mark - 1, 2 * mark, 2 * mark + 1, *steps):
-            if (fit := within(dim, size)) is not None and fit != example and 1 <= fit <= 2 * LONGEST:
+            if (fit := within(dim, size)) is not None and fit != example and fit >= 1:
                 yield fit

@@ -35,6 +35,21 @@ class Growth:
 
 
 @dataclass(frozen=True, slots=True)
+class Loops:
+    """The loops of a file: how many nodes are run over and over, and how deep they are nested; a round for each of a size."""
+
+    nodes: int = 0
+    depth: int = 0
+
+    def at(self, sizes: Mapping[str, int]) -> float:
+        """Return what they cost, whatever eager does for it in one operator."""
+        return float(CALL * self.nodes * max(sizes.values(), default=1) ** self.depth if self.nodes else 0.0)
+
+
+NO_LOOPS = Loops()
+
+
+@dataclass(frozen=True, slots=True)
 class Work:
     """What the example costs, in multiply-adds: of its arithmetic, and of calling its operators; and how either grows."""
 

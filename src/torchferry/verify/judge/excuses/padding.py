@@ -23,9 +23,9 @@ from torchferry.verify.arrays import Array, array, is_float
 from torchferry.verify.judge.compare import wrong as differing
 from torchferry.verify.judge.excuses.excuse import Example, Excuse, Plea, Proof
 from torchferry.verify.run.both_sides import Call
+from torchferry.verify.trials.padding_garbage import LOUD
 
 ASKED = 3  # trials in which an input is asked whether it hides others; what it hides in one, it hides
-LOUD = 100.0  # times the usual values: a mask that leaks a thousandth is seen
 
 
 def prove(plea: Plea) -> Proof | None:

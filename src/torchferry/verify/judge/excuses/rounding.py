@@ -1,8 +1,8 @@
 """Rounding: the file's number is one that eager itself gives when its roundings are moved.
 
 No two right kernels give the same last bits. What counts is what nudged runs of eager were seen to give at that very
-element, as long as that is little beside the output's spread: where rounding moves a number anywhere, being within reach of
-it says nothing, and the file has to be followed step by step.
+element, and no more of it than is little beside the output's spread: a number that is further off has to be followed step by
+step, wherever rounding may move it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from torchferry.verify.judge.excuses.rounding_noise import nudged
 RUNS = 6  # nudged runs that show how much rounding alone can move an output
 MORE = 24  # and so many where most of what differs is explained by then: behind a clamp a nudge shows in half of the runs
 TIMES = 8.0  # the file may be this much further off than the furthest of a few runs
+FEW, FAR = 3, 100.0  # where most lies further off than so many times what a few runs have moved, no more are made
 ON_AVERAGE = 4.0  # and over all numbers of an output
 LARGE_NUDGE = 8.0  # units in the last place: about what a few sums in another order amount to
 # of the spread: what is further off than this has to be followed step by step, however far a nudge moves it
@@ -42,6 +43,8 @@ def prove(plea: Plea) -> Proof | None:
         for run in runs:
             if len(run) == len(plea.want):
                 seen = [s.with_run(run[n]) for n, s in enumerate(seen)]
+        if seed + 1 == FEW and all(s.hopeless for s in seen):
+            return None
         found = [s.explained() for s in seen]
         left = sum(int((o & ~f).sum()) for o, f in zip(plea.open, found, strict=True))
         if not left or (seed + 1 >= RUNS and 2 * left > sum(int(o.sum()) for o in plea.open)):
@@ -75,6 +78,15 @@ class _Seen:
             else:
                 self._hit |= run == self._got
         return self
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether most of what differs lies so far off that no number of runs will come near; nothing differs counts too."""
+        if self.whole or not self._open.any():
+            return not self.whole
+        with np.errstate(invalid="ignore", over="ignore"):
+            apart = np.abs(wide(self._got) - wide(self._want))
+        return bool((apart > self._slack + FAR * np.nan_to_num(self._moved, posinf=np.inf))[self._open].mean() > 0.5)
 
     def explained(self) -> Array:
         """Return which elements are within reach; a whole number, only if a nudged run gave that very number."""

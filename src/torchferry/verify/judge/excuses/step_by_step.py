@@ -6,7 +6,8 @@ This speaks for models that make anything of a last bit: chaotic recurrences, fi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 
 import numpy as np
 import torch
@@ -26,14 +27,15 @@ RUNS = 12  # nudged runs of eager, where onnxruntime's optimiser moves the resul
 
 def prove(plea: Plea) -> Proof | None:
     """Return which numbers the file gives too, from eager's own steps."""
+    runs = cache(partial(_nudged, plea))
     if len(plea.bench.followed) >= OFTEN:
-        within = [_within_reach(plea, n) for n in range(len(plea.want))]
+        within = [_within_reach(plea, n, runs()) for n in range(len(plea.want))]
         if not any((o & ~w).any() for o, w in zip(plea.open, within, strict=True)):
             return Proof(within, "within reach of rounding, in steps that were shown before", "ill-conditioned")
     found, ties = [np.zeros(w.shape, bool) for w in plea.want], list[Location]()
     for replayed in replays(plea.bench.sides, plea.args):
         if len(replayed.outputs) == len(plea.want):
-            found = [f | _arrived(plea, n, replayed) for n, f in enumerate(found)]
+            found = [f | _arrived(plea, n, replayed, runs) for n, f in enumerate(found)]
             ties += replayed.ties
         if not any((o & ~f).any() for o, f in zip(plea.open, found, strict=True)):
             break
@@ -46,7 +48,7 @@ def prove(plea: Plea) -> Proof | None:
     return Proof(found, "from eager's own steps the file gives the same", "ill-conditioned")
 
 
-def _arrived(plea: Plea, n: int, replayed: Replayed) -> Array:
+def _arrived(plea: Plea, n: int, replayed: Replayed, runs: Callable[[], Sequence[Sequence[Array]]]) -> Array:
     """Return where one output is eager's at the end of the replay, and the file as it runs is the one that was replayed."""
     want, got, end, own = replayed.eager[n], plea.got[n], replayed.outputs[n], replayed.own[n]
     if not plea.open[n].any() or want.shape != end.shape or want.dtype != end.dtype or want.shape != own.shape:
@@ -54,7 +56,7 @@ def _arrived(plea: Plea, n: int, replayed: Replayed) -> Array:
     same = ~differing(want, end, plea.bench.allowed[n])
     as_it_runs = ~differing(own, got, plea.bench.allowed[n])
     if not as_it_runs[plea.open[n]].all():  # what onnxruntime's optimiser changed must be rounding too
-        as_it_runs |= _within_reach(plea, n)
+        as_it_runs |= _within_reach(plea, n, runs())
     return np.asarray(plea.open[n] & same & as_it_runs & ~_overflowed(want, got, LIMITS[plea.bench.traits.coarsest]))
 
 
@@ -65,17 +67,22 @@ def _overflowed(want: Array, got: Array, limit: float) -> Array:
     return np.isinf(wide(want)) & np.isfinite(wide(got)) & (np.abs(wide(got)) > limit)
 
 
-def _within_reach(plea: Plea, n: int) -> Array:
+def _nudged(plea: Plea) -> list[list[Array]]:
+    """Return the outputs of runs of eager with its roundings moved."""
+    runs = [nudged(plea.bench.sides.bound.module, plea.args, seed) for seed in range(RUNS)]
+    return [r for r in runs if len(r) == len(plea.want)]
+
+
+def _within_reach(plea: Plea, n: int, runs: Sequence[Sequence[Array]]) -> Array:
     """Return where the file's number lies between those of nudged runs of eager, or is one of them."""
     want, got = plea.want[n], plea.got[n]
-    runs = [r[n] for s in range(RUNS) if len(r := nudged(plea.bench.sides.bound.module, plea.args, s)) == len(plea.want)]
-    runs = [r for r in runs if r.shape == want.shape]
-    if not runs:
+    seen = [r[n] for r in runs if r[n].shape == want.shape]
+    if not seen:
         return np.zeros(want.shape, bool)
-    hit = np.any([r == got for r in runs], axis=0)
+    hit = np.any([s == got for s in seen], axis=0)
     if want.dtype.kind in "b":
         return np.asarray(hit)
-    low, high = np.min([want, *runs], axis=0), np.max([want, *runs], axis=0)
+    low, high = np.min([want, *seen], axis=0), np.max([want, *seen], axis=0)
     room = wide(high) - wide(low)
     between = (wide(got) >= wide(low) - room) & (wide(got) <= wide(high) + room)
     return np.asarray(hit | between)

@@ -1,4 +1,4 @@
-"""Which positions of an output lie under padding, where a token mask is among the inputs."""
+"""Which tokens of a made-up call are padding, as far as names, roles and the example tell: what to try, never what to believe."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from torchferry.records import Signature, Size, TensorSpec
+from torchferry.records import Signature, TensorSpec
 from torchferry.verify.arrays import Array
 
 MASK_WORDS = ("mask", "pad")
@@ -43,34 +43,6 @@ def marks_padding(name: str, example: Array) -> bool:
     return bool(example.dtype.kind == "b" and not example.any())
 
 
-def under_padding(
-    real: Array, output: Array, length_name: Size | None, declared: Sequence[Size], given: Sequence[tuple[int, ...]]
-) -> Array | None:
-    """Return where an output stands for padding, token by token, or None when it has no axis of the mask's.
-
-    The axis is told by the name that the file declares for it, else by its size; `given` are the shapes of the inputs.
-    """
-    if output.ndim < 1 or output.shape[0] != real.shape[0]:
-        return None
-    length = real.shape[1]
-    named = [a for a in range(1, output.ndim) if len(declared) == output.ndim and declared[a] == length_name]
-    sized = [a for a in range(1, output.ndim) if output.shape[a] == length]
-    if axis := next((a for a in [*named, *sized] if output.shape[a] == length), None):
-        return _along(~real, axis, output)
-    past = {size for shape in given for size in shape[1:]}
-    if output.ndim >= 3 and 0 < output.shape[1] < length and length - output.shape[1] in past:
-        # the mask also covers the past that was given; the output speaks of the new tokens
-        return _along(~real[:, length - output.shape[1] :], 1, output)
-    return None
-
-
-def empty_rows(real: Array, output: Array) -> Array | None:
-    """Return where an output stands for rows without a single token, or None when it has no axis of rows."""
-    if output.ndim < 1 or output.shape[0] != real.shape[0]:
-        return None
-    return np.broadcast_to((~real.any(axis=1)).reshape((-1,) + (1,) * (output.ndim - 1)), output.shape)
-
-
 def token_mask(signature: Signature, examples: Mapping[str, Array], roles: Mapping[str, str]) -> TensorSpec | None:
     """Return the input that is a token mask, or None."""
     return next((s for s in signature.inputs if len(s.shape) == 2 and is_mask(s.name, examples[s.name], roles)), None)
@@ -85,9 +57,3 @@ def speaks_of(mask: str, name: str, names: Sequence[str]) -> bool:
 
 def _words(name: str) -> set[str]:
     return set(re.split(r"[^a-z0-9]+", name.lower()))
-
-
-def _along(pads: Array, axis: int, output: Array) -> Array:
-    shape = [1] * output.ndim
-    shape[0], shape[axis] = pads.shape
-    return np.broadcast_to(pads.reshape(shape), output.shape)
