@@ -103,7 +103,7 @@ class _Recorder(Watching):
         place = _place(sys._getframe(1), self.names)
         if place is None:  # our own clones before the call
             return out
-        results, taken = [[t for t in tensors if not t.is_nested] for tensors in (results, taken)]
+        results, taken = [[p for t in tensors if (p := _padded(t)) is not None] for tensors in (results, taken)]
         keep = self.weights is not None
         makers = self._makers(args, kwargs) if keep else ()
         values = tuple(array(r).copy() for r in results if self._telling(r)) if keep else ()
@@ -186,6 +186,14 @@ def _place(frame: FrameType | None, names: dict[int, str]) -> Location | None:
 def is_library(file: str) -> bool:
     """Return whether a file belongs to torch, to us, or to an installed package rather than to the user."""
     return file.startswith((_TORCH, _OURS, "<", *_LIBRARIES)) and not file.startswith(_EXAMPLES)
+
+
+def _padded(tensor: torch.Tensor) -> torch.Tensor | None:
+    """Return a nested tensor as a plain one, with zeros where its rows end, as the encoders of torch make of it themselves."""
+    if not tensor.is_nested:
+        return tensor
+    rows = tensor.unbind() if tensor.layout is torch.strided else ()
+    return torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True) if rows and rows[0].dim() else None
 
 
 def terms(op: str, taken: list[torch.Tensor], results: list[torch.Tensor]) -> int:
