@@ -1,11 +1,13 @@
 """Padding: what stands at a padded position is made of what lies under the mask, which nobody looks at.
 
-Which positions are padded, and whether a mask is one of padding at all, is not told by its name but by three runs of eager:
+Which positions are padded, and whether a mask is one of padding at all, is not told by its name but by runs of eager:
 - garbage under the mask changes no real position: the model does not look there;
 - it changes the very elements that differ: eager's numbers there are garbage too, as NaN is where no token is seen. Zeros
   or -100 written over padding are not;
 - with the mask taken away, the same garbage does change real positions: it is this mask that hides those tokens from the
-  others. A mask that says which pixels are to be made up, which words occur, or which nodes are joined does no such thing.
+  others. A mask that says which pixels are to be made up, which words occur, or which nodes are joined does no such thing;
+- those elements see what is hidden: they change with garbage at another token that the mask has been made to hide. A gap
+  that is to be filled in from what was observed, and from its own old value, does not.
 """
 
 from __future__ import annotations
@@ -73,7 +75,8 @@ def _garbage(plea: Plea, mask: _Reading) -> list[Array] | None:
     hidden = known[mask][0]
     real = mask.tokens(plea.args)
     runs = [plea.bench.sides.eager(made) for made in _loud(plea.args, hidden, real)]
-    if not runs or any(isinstance(r, Fault) for r in runs):
+    seeing = _seeing(plea, mask, hidden)
+    if not runs or any(isinstance(r, Fault) for r in runs) or seeing is None:
         return None
     found = []
     for n, want in enumerate(plea.want):
@@ -85,8 +88,34 @@ def _garbage(plea: Plea, mask: _Reading) -> list[Array] | None:
         tokens = _tokens(want, real)
         if (changed & tokens).any():  # a real position hangs on what lies there
             return None
+        changed &= seeing[n] | _empty_rows(want, real)
         found.append(changed | (~tokens & np.isnan(want)) if is_float(want) else changed)
     return found
+
+
+def _seeing(plea: Plea, mask: _Reading, hidden: frozenset[int]) -> list[Array] | None:
+    """Return which elements of eager's outputs change with a token of their row that the mask hides: one more than it did."""
+    real, sides = mask.tokens(plea.args), plea.bench.sides
+    one_more = np.zeros_like(real)
+    one_more[np.arange(len(real)), real.argmax(axis=1)] = True
+    one_more &= real
+    masked = torch.where(torch.from_numpy(one_more), torch.full_like(plea.args[mask.place], mask.pad), plea.args[mask.place])
+    args = tuple(masked if n == mask.place else a for n, a in enumerate(plea.args))
+    runs = [sides.eager(made) for made in (args, *_loud(args, hidden, ~one_more))]
+    if any(isinstance(r, Fault) or [o.shape for o in r] != [w.shape for w in plea.want] for r in runs):
+        return None
+    first, *others = (r for r in runs if not isinstance(r, Fault))
+    return [
+        np.any([differing(f, o[n], allowed) for o in others], axis=0) if others else np.zeros(f.shape, bool)
+        for n, (f, allowed) in enumerate(zip(first, plea.bench.allowed, strict=True))
+    ]
+
+
+def _empty_rows(output: Array, real: Array) -> Array:
+    """Return which elements belong to rows without any token."""
+    if not output.ndim or output.shape[0] != len(real):
+        return np.zeros(output.shape, bool)
+    return np.broadcast_to(~real.any(axis=1).reshape((-1,) + (1,) * (output.ndim - 1)), output.shape)
 
 
 def _calls(plea: Plea) -> Iterator[Call]:
@@ -124,9 +153,8 @@ def _tokens(output: Array, real: Array) -> Array:
     rows = real.shape[0]
     if not output.ndim or output.shape[0] != rows:
         return np.ones(output.shape, bool)
-    some = real.any(axis=1).reshape((rows,) + (1,) * (output.ndim - 1))
     axes = [a for a in range(1, output.ndim) if output.shape[a] == real.shape[1]]
-    pads = np.broadcast_to(~some, output.shape)
+    pads = _empty_rows(output, real)
     for axis in axes:
         shape = [1] * output.ndim
         shape[0], shape[axis] = real.shape
@@ -142,8 +170,10 @@ def _loud(args: Call, hidden: frozenset[int], real: Array) -> list[Call]:
     pads = [_pads(a, real, args) if n in hidden else None for n, a in enumerate(args)]
     if all(p is None for p in pads):
         return []
-    ways = (_louder, _others)
-    return [tuple(a if p is None else torch.where(p, way(a), a) for a, p in zip(args, pads, strict=True)) for way in ways]
+    return [
+        tuple(a if p is None else torch.where(p, way(a), a) for a, p in zip(args, pads, strict=True))
+        for way in (_louder, _others)
+    ]
 
 
 def _pads(values: torch.Tensor, real: Array, args: Call) -> torch.Tensor | None:
@@ -173,21 +203,29 @@ def _others(values: torch.Tensor) -> torch.Tensor:
 
 
 def _louder(values: torch.Tensor) -> torch.Tensor:
-    return _others(values) * LOUD if values.is_floating_point() else values.reshape(-1).roll(8).reshape(values.shape)
+    """Return values of which none is the one that stands there."""
+    if not values.is_floating_point():
+        return values.reshape(-1).roll(8).reshape(values.shape)
+    others = _others(values)
+    return LOUD * (others + 2 * others.abs().amax()) if others.any() else torch.full_like(values, LOUD)
 
 
 class _Attends(nn.Module):
     """Attention under a mask; what comes of rows that see nothing is nobody's business."""
 
-    def __init__(self, nothing: float = -3e38, zeroes: bool = False, blots: bool = False, paints: bool = False) -> None:
+    def __init__(
+        self, nothing: float = -3e38, zeroes: bool = False, blots: bool = False, paints: bool = False, keeps: float = 0.0
+    ) -> None:
         super().__init__()
-        self.nothing, self.zeroes, self.blots, self.paints = nothing, zeroes, blots, paints
+        self.nothing, self.zeroes, self.blots, self.paints, self.keeps = nothing, zeroes, blots, paints, keeps
         self.weight = nn.Parameter(torch.randn(8, 8, generator=torch.Generator().manual_seed(0)))
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        off = (mask[:, None, :] if self.paints else mask[:, None, :] * mask[:, :, None]) == 0
+        off = (mask[:, None, :] if self.paints or self.keeps else mask[:, None, :] * mask[:, :, None]) == 0
         shares = (x @ self.weight @ x.transpose(1, 2)).masked_fill(off, self.nothing).softmax(-1)
         out = (shares.masked_fill(off, 0.0) if self.zeroes else shares) @ x
+        if self.keeps:
+            return out + torch.where(mask[..., None] == 1, x, x * self.keeps)
         if self.paints:
             return torch.where(mask[..., None] == 1, x, out)
         return out * mask[..., None] if self.blots else out
@@ -205,8 +243,9 @@ def right() -> Sequence[Example]:
 
 
 def wrong() -> Sequence[Example]:
-    """Return padding that eager blots out and the file does not, a picture to be painted, tokens that are not hidden, NaN."""
+    """Return padding that eager blots out and the file does not, pictures and gaps to be filled, tokens not hidden, NaN."""
     return [
+        Example(_Attends(keeps=0.5), _Attends(keeps=-0.5), _call()),
         Example(_Attends(blots=True), _Attends(), _call()),
         Example(_Attends(paints=True), _Attends(paints=True, nothing=-3.0), _call()),
         Example(_Attends(), _Attends(nothing=-1.0), _call()),
