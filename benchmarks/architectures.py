@@ -95,8 +95,8 @@ def stock(name: str, model: torch.nn.Module, example: Inputs, folder: Path) -> A
 
 def compared(model: torch.nn.Module, example: Inputs, path: Path, feeds: Feeds) -> tuple[int, int, str]:
     """Return at how many calls a file is right, how many the model itself takes, and what is wrong at the first wrong one."""
-    from torchferry.inputs.flat import is_output
-    from torchferry.trees import outputs
+    from torchferry.inputs.binding.flat import is_output
+    from torchferry.inputs.binding.trees import outputs
 
     session = onnxruntime.InferenceSession(str(path))
     right = taken = 0

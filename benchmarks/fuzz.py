@@ -24,7 +24,7 @@ import fuzz_fields
 import onnx
 
 from torchferry import pipeline
-from torchferry.check import arrival
+from torchferry.check.reading import incoming
 from torchferry.records import Budget, Case, Job
 from torchferry.worker import Worker
 
@@ -77,7 +77,7 @@ def fuzz(
 ) -> tuple[Counter[str], list[tuple[bytes, Any]]]:
     """Return how many files came to what, and those that must not have."""
     chance, tally, wrong = random.Random(seed), Counter[str](), []
-    arrival.Worker = lambda *limits: worker  # type: ignore[misc, assignment]
+    incoming.Worker = lambda *limits: worker  # type: ignore[misc, assignment]
     place = folder / "files"
     place.mkdir()
     for number in range(count):

@@ -21,7 +21,7 @@ from typing import Any
 
 import onnx
 
-from torchferry import release_kernels
+from torchferry.releases import kernels
 
 RELEASES = (
     *("1.15.1", "1.16.3", "1.17.3", "1.18.1", "1.19.2", "1.20.1", "1.21.1", "1.22.1", "1.23.2"),
@@ -119,13 +119,13 @@ def main(releases: list[str]) -> int:
         else:
             by_release[minor] = _by_operator(answer["kernels"])
         print(f"onnxruntime {release}: opset {limits[minor][0]}, IR {limits[minor][1]}, {len(answer['kernels'] or ())} kernels")
-    release_kernels.FILE.write_text(release_kernels.packed(by_release, limits, absent), encoding="utf-8")
-    print(f"wrote {release_kernels.FILE} ({release_kernels.FILE.stat().st_size:,} bytes)")
+    kernels.FILE.write_text(kernels.packed(by_release, limits, absent), encoding="utf-8")
+    print(f"wrote {kernels.FILE} ({kernels.FILE.stat().st_size:,} bytes)")
     return 0
 
 
-def _by_operator(entries: list[Any]) -> dict[tuple[str, str], tuple[release_kernels.Kernel, ...]]:
-    found: dict[tuple[str, str], list[release_kernels.Kernel]] = {}
+def _by_operator(entries: list[Any]) -> dict[tuple[str, str], tuple[kernels.Kernel, ...]]:
+    found: dict[tuple[str, str], list[kernels.Kernel]] = {}
     for domain, op_type, first, last, constraints in entries:
         found.setdefault((domain, op_type), []).append((first, last, {n: tuple(t) for n, t in constraints.items()}))
     return {key: tuple(value) for key, value in found.items()}

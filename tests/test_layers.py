@@ -15,7 +15,7 @@ ABOVE = (
     "pipeline", "api", "result", "certificate", "report", "runtime", "cli", "repair", "diagnose", "tasks", "generation", "demo",
     "demo_dialogue",
 )  # fmt: skip
-FOUNDATIONS = ("records", "edits", "errors", "progress", "files", "deadline", "releases", "guards")
+FOUNDATIONS = ("records", "edits", "errors", "progress", "files", "deadline", "releases", "guards", "whose_code")
 
 
 def imports(path: Path, *, top_level_only: bool = False) -> set[str]:
@@ -52,7 +52,14 @@ def test_foundations_import_neither_torch_nor_onnx(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [p for p in FILES if part(p) == "catalogue"], ids=lambda p: p.stem)
 def test_the_catalogue_knows_only_records_and_edits(path: Path) -> None:
-    allowed = ("torchferry.records", "torchferry.edits", "torchferry.errors", "torchferry.guards", "torchferry.catalogue")
+    allowed = (
+        "torchferry.records",
+        "torchferry.edits",
+        "torchferry.errors",
+        "torchferry.guards",
+        "torchferry.catalogue",
+        "torchferry.whose_code",
+    )
     ours = {n for n in imports(path, top_level_only=True) if n.startswith("torchferry")}
     assert all(n.startswith(allowed) for n in ours), f"{path.name} imports {sorted(ours)}"
     heavy = {n.split(".")[0] for n in imports(path, top_level_only=True)} & {"torch", "onnx", "onnxruntime", "numpy", "sympy"}

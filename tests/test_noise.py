@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 import torchferry
+from torchferry.capture.given_noise import Draws, as_inputs
 from torchferry.errors import UsageError
-from torchferry.noise import Draws, as_inputs
 
 
 class Sampled(nn.Module):

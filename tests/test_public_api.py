@@ -40,7 +40,7 @@ def test_importing_torchferry_loads_neither_torch_nor_onnx() -> None:
 
 
 def test_a_stage_of_the_same_name_does_not_hide_a_function() -> None:
-    code = "import torchferry.check.sniff; from torchferry.verify.judge import compare as c; import torchferry as t; "
+    code = "import torchferry.check.reading.sniff; from torchferry.verify.judge import compare as c; import torchferry as t; "
     code += "print(t.check.__module__, t.verify.__module__, c.__name__)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.split() == ["torchferry.api", "torchferry.api", "torchferry.verify.judge.compare"]

@@ -276,7 +276,7 @@ def _with_noise(
     """Return the call, and the further examples, with the model's draws as inputs of their own."""
     if noise != "input":
         raise UsageError(f'noise is "input", or left out; not {noise!r}')
-    from torchferry.noise import as_inputs, drawn
+    from torchferry.capture.given_noise import as_inputs, drawn
 
     args = args if isinstance(args, tuple) else (args,)
     given, first = as_inputs(model, args, kwargs or {})

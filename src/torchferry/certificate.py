@@ -11,8 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from torchferry.check.reading.fingerprint import CERTIFICATE_KEY, SESSION_KEY, WeightsUnreadable, changes, fingerprint
 from torchferry.errors import UsageError
-from torchferry.fingerprint import CERTIFICATE_KEY, SESSION_KEY, WeightsUnreadable, changes, fingerprint
 from torchferry.records import Case, History, Tolerance, sizes_shown
 from torchferry.records.findings import SizeGivenUp
 from torchferry.saturation.asked import features

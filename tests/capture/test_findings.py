@@ -13,9 +13,10 @@ from bound import bound, captured
 from torch import nn
 
 from torchferry import api
-from torchferry.capture.source_map import frames_in, is_model_file, is_user_file, locate
+from torchferry.capture.source_map import frames_in, locate
 from torchferry.records import Fault, Frame
 from torchferry.records.findings import DataDependent, DropoutOn, ExportFlag, Finding, GuardNarrows, HostRandom
+from torchferry.whose_code import is_users, may_be_a_models
 
 X = (torch.rand(3, 4),)
 
@@ -78,15 +79,15 @@ def test_frames_are_read_from_a_message_of_torch() -> None:
 
 
 def test_torch_and_installed_packages_are_not_the_user_s() -> None:
-    assert is_user_file(__file__)
-    assert not is_user_file(torch.__file__)
-    assert not is_user_file("<string>")
+    assert is_users(__file__)
+    assert not is_users(torch.__file__)
+    assert not is_users("<string>")
 
 
 def test_a_package_whose_name_begins_with_torch_may_hold_a_model() -> None:
     beside = Path(torch.__file__).parents[1] / "torchsomething" / "boxes.py"
-    assert is_model_file(str(beside))
-    assert not is_model_file(torch.__file__)
+    assert may_be_a_models(str(beside))
+    assert not may_be_a_models(torch.__file__)
 
 
 def test_the_script_that_calls_torchferry_is_no_part_of_the_model() -> None:

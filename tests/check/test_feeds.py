@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from torchferry.check.feeds import Declared, fit
+from torchferry.check.running.feeds import Declared, fit
 from torchferry.records.findings import (
     FeedBfloat16,
     FeedByteOrder,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from broken_files import linear
 
-from torchferry.check.expressions import evaluate
+from torchferry.check.reading.expressions import evaluate
 from torchferry.records import Fault
 from torchferry.worker import Worker
 

@@ -15,7 +15,7 @@ import pytest
 from broken_files import linear, model, node, value
 
 import torchferry
-from torchferry.check import arrival, unpack
+from torchferry.check.reading import incoming, unpack
 from torchferry.records import Budget
 from torchferry.worker import Worker
 
@@ -25,7 +25,7 @@ BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
 def test_files_broken_at_random_all_end_in_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     fuzz, fuzz_bases = importlib.import_module("fuzz"), importlib.import_module("fuzz_bases")
-    monkeypatch.setattr(arrival, "Worker", Worker)  # puts back what the script replaces
+    monkeypatch.setattr(incoming, "Worker", Worker)  # puts back what the script replaces
     worker = fuzz.Shared(time_limit=5.0)
     try:
         tally, wrong = fuzz.fuzz(250, 7, worker, tmp_path, fuzz_bases.by_hand())

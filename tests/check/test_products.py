@@ -9,8 +9,9 @@ import onnx
 import pytest
 
 import torchferry
-from torchferry.check import passes, products
-from torchferry.check.operator_names import operator_names
+from torchferry.check import passes
+from torchferry.check.reading.operator_names import operator_names
+from torchferry.check.support import products
 from torchferry.edits.check import FlipWeights
 from torchferry.foreign import onnxruntime as ort
 from torchferry.saturation.elsewhere import without_vnni

@@ -16,10 +16,11 @@ import pytest
 from broken_files import T, model, node, value, weights
 
 import torchferry
-from torchferry import release_kernels, releases
-from torchferry.check.support_of_release import lacking
+from torchferry import releases
+from torchferry.check.support.of_release import lacking
 from torchferry.foreign import onnxruntime as ort
 from torchferry.records.findings import CastAround, NoKernel
+from torchferry.releases import kernels
 
 SPEC = importlib.util.spec_from_file_location("wheels", Path(__file__).parent.parent.parent / "benchmarks" / "release_kernels.py")
 assert SPEC is not None
@@ -84,13 +85,13 @@ GRAPHS = {
 
 def test_the_installed_release_is_in_the_table_as_it_is() -> None:
     minor = int(ort.version().split(".")[1])
-    if minor not in release_kernels.limits():
+    if minor not in kernels.limits():
         pytest.skip(f"onnxruntime {ort.version()} is newer than the table")
     ir, opset = ort.limits()
-    assert release_kernels.limits()[minor][:2] == (opset, ir)
+    assert kernels.limits()[minor][:2] == (opset, ir)
     as_sets = lambda table: {k: {json.dumps([a, b, {n: sorted(t) for n, t in sorted(c.items())}]) for a, b, c in v}  # noqa: E731
                              for k, v in table.items()}  # fmt: skip
-    assert as_sets(release_kernels.kernels(minor)) == as_sets(ort.kernels())
+    assert as_sets(kernels.kernels(minor)) == as_sets(ort.kernels())
 
 
 def test_what_a_release_lacks_is_told_all_at_once_with_a_way_round_it() -> None:
@@ -125,10 +126,10 @@ def test_a_file_is_mended_for_a_release_that_is_not_installed(tmp_path: Path) ->
 
 
 def test_packing_keeps_every_kernel_and_the_gaps_between_releases() -> None:
-    first: release_kernels.Kernel = (1, 5, {"T": ("tensor(float)",)})
-    second: release_kernels.Kernel = (6, 9, {"T": ("seq(tensor(float))", "tensor(double)")})
+    first: kernels.Kernel = (1, 5, {"T": ("tensor(float)",)})
+    second: kernels.Kernel = (6, 9, {"T": ("seq(tensor(float))", "tensor(double)")})
     by_release = {16: {("", "A"): (first,)}, 17: {("", "A"): (second,)}, 18: {("", "A"): (first, second)}}
-    table = json.loads(release_kernels.packed(by_release, {16: (1, 2, 3)}, {15: ["com.x::B"]}))
+    table = json.loads(kernels.packed(by_release, {16: (1, 2, 3)}, {15: ["com.x::B"]}))
     assert table["types"] == ["float", "double seq(tensor(float))"]
     assert table["kernels"][""]["A"] == [[16, 16, 1, 5, {"T": 0}], [18, None, 1, 5, {"T": 0}], [17, None, 6, 9, {"T": 1}]]
     assert table["absent"] == {"15": ["com.x::B"]}

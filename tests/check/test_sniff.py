@@ -11,7 +11,7 @@ import pytest
 import torch
 from broken_files import linear
 
-from torchferry.check.sniff import sniff
+from torchferry.check.reading.sniff import sniff
 
 MODEL = linear().SerializeToString()
 
@@ -54,7 +54,7 @@ def test_what_is_not_there_and_what_is_a_folder_are_told(tmp_path: Path) -> None
 
 
 def test_a_whole_model_of_any_text_form_is_read_back(tmp_path: Path) -> None:
-    from torchferry.check.unpack import unpacked
+    from torchferry.check.reading.unpack import unpacked
 
     (tmp_path / "a").write_text(str(linear()))
     assert onnx.load_model_from_string(unpacked(tmp_path / "a", "text-proto")) == linear()

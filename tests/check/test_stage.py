@@ -12,7 +12,7 @@ import torch
 from broken_files import linear, model, node, value
 
 from torchferry.check import check
-from torchferry.check.promises import broken
+from torchferry.check.reading.promises import broken
 from torchferry.edits.check import Decompose
 from torchferry.records import Bound, Case, Edit, Job, Location, Signature, Step, TensorSpec, Translated
 from torchferry.records.findings import CastAround, NoKernel

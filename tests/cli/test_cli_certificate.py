@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import torchferry
-from torchferry.fingerprint import CERTIFICATE_KEY, fingerprint
+from torchferry.check.reading.fingerprint import CERTIFICATE_KEY, fingerprint
 from torchferry.translate import save
 
 Inside = Callable[..., int]

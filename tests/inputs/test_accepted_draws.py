@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from torchferry.inputs import bind
-from torchferry.inputs.draws import DRAWS, candidates
+from torchferry.inputs.values.draws import DRAWS, candidates
 from torchferry.records import Bound, Case, Job
 
 

@@ -13,7 +13,7 @@ import torch
 from torchferry import eager
 from torchferry.errors import UsageError
 from torchferry.inputs import bind
-from torchferry.inputs.discover import table
+from torchferry.inputs.sizes.discover import table
 from torchferry.records import Bound, Case, Dim, Job, Step
 from torchferry.records.findings import ComplexOutput, NoTensorOutput, NumpyArrayTaken, OutputLeftOut
 

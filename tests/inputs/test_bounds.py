@@ -9,7 +9,7 @@ from torch import nn
 from torchferry import eager
 from torchferry.errors import FeedError
 from torchferry.inputs import bind
-from torchferry.inputs.probe import Prober
+from torchferry.inputs.sizes.probing import Prober
 from torchferry.records import Bound, Case, Job
 
 

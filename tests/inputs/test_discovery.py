@@ -237,7 +237,7 @@ def test_a_recurrent_layer_with_time_first_has_its_batch_second() -> None:
 @pytest.mark.parametrize("slow", [False, True], ids=["on tensors", "on stand-ins"])
 def test_a_slow_model_is_tried_without_computing(slow: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if slow:
-        monkeypatch.setattr("torchferry.inputs.discover.SLOW", 0.0)
+        monkeypatch.setattr("torchferry.inputs.sizes.discover.SLOW", 0.0)
     ids = torch.randint(0, 50, (2, 5))
     found = bound(Job(Language().eval(), (ids, torch.ones_like(ids))))
     assert [s.shape for s in found.signature.inputs] == [("batch_size", "sequence_length")] * 2
@@ -245,7 +245,7 @@ def test_a_slow_model_is_tried_without_computing(slow: bool, monkeypatch: pytest
 
 
 def test_a_slow_model_that_looks_at_values_is_tried_on_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torchferry.inputs.discover.SLOW", 0.0)
+    monkeypatch.setattr("torchferry.inputs.sizes.discover.SLOW", 0.0)
     found = bound(Job(lambda x: x if x.sum() > 0 else -x, (torch.randn(3, 4),)))
     assert [s.shape for s in found.signature.inputs] == [("batch_size", "length")]
 
@@ -261,7 +261,7 @@ def test_ties_within_one_input_are_tried_and_no_symbolic_run_is_made(monkeypatch
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return x @ x + torch.ones(5)[: x.shape[0]].sum() * x.reshape(x.shape[0], 3, -1).mean()
 
-    monkeypatch.setattr(sys.modules["torchferry.inputs.discover"], "symbolic_sizes", pytest.fail)
+    monkeypatch.setattr(sys.modules["torchferry.inputs.sizes.discover"], "symbolic_sizes", pytest.fail)
     shape = bound(Job(Square(), (torch.rand(2, 6, 6),))).signature.inputs[0].shape
     assert shape[1] == shape[2]
     assert isinstance(shape[1], str)

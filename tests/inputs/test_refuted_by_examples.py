@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 import torchferry
-from torchferry.inputs.bounds import Span
-from torchferry.inputs.shown import let_go, widened
-from torchferry.inputs.ties import Ties
+from torchferry.inputs.sizes.bounds import Span
+from torchferry.inputs.sizes.by_examples import let_go, widened
+from torchferry.inputs.sizes.search_state import Ties
 
 CALLS = [((2, 4), (2, 2)), ((2, 5), (2, 3))]
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
-from torchferry import trees
+from torchferry.inputs.binding import trees
 
 
 class Pair(NamedTuple):

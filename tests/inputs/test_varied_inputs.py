@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from torchferry.inputs import bind
-from torchferry.inputs.roles import ROLES, Part
-from torchferry.inputs.vary import VALUES
+from torchferry.inputs.values.roles import ROLES, Part
+from torchferry.inputs.values.vary import VALUES
 from torchferry.records import Bound, Case, Job
 
 

@@ -13,8 +13,8 @@ import onnxruntime
 import pytest
 import torch
 
+from torchferry.check.reading.fingerprint import SESSION_KEY
 from torchferry.errors import FeedError
-from torchferry.fingerprint import SESSION_KEY
 from torchferry.runtime.session import CoercionWarning, InferenceSession, SessionError
 
 RELU = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) { [act] y = Relu (x) }'

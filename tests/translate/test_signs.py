@@ -11,7 +11,7 @@ import torch
 import torch.ao.quantization.fx._decomposed
 
 import torchferry
-from torchferry.check import products
+from torchferry.check.support import products
 from torchferry.saturation.elsewhere import without_vnni
 
 q = torch.ops.quantized_decomposed

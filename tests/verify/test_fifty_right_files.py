@@ -20,7 +20,7 @@ from torch import nn
 
 import torchferry
 from torchferry.foreign import onnxruntime as ort
-from torchferry.trees import outputs
+from torchferry.inputs.binding.trees import outputs
 
 sys.path.append(str(Path(__file__).parents[1] / "zoo"))
 from architectures import ARCHITECTURES, redraw

@@ -12,8 +12,8 @@ from architectures import ARCHITECTURES
 from other_calls import difference, eager, others
 
 import torchferry
-from torchferry.inputs.flat import is_output
-from torchferry.trees import outputs
+from torchferry.inputs.binding.flat import is_output
+from torchferry.inputs.binding.trees import outputs
 
 QUICK = ("bert", "gpt2", "llama", "vit", "t5", "resnet")
 

@@ -3,41 +3,16 @@
 from __future__ import annotations
 
 import re
-import sysconfig
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from torchferry.records import Fault, Frame, Location
+from torchferry.whose_code import innermost, is_users
 
-_TORCH = f"{Path(torch.__file__).parent}/"  # with its end: torchvision is not torch
 _OURS = str(Path(__file__).parents[1])
-_EXAMPLES = str(Path(__file__).parents[1] / "catalogue")  # the catalogue's example models stand for a user's own
-_LIBRARIES = tuple({sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")})
 # torch writes the user's stack into its messages, in the form of a traceback
 _IN_MESSAGE = re.compile(r'File "([^"\n]+)", line (\d+), in (\S+)')
-
-
-def is_user_file(file: str) -> bool:
-    """Say whether a file is the user's own: no part of Python, of an installed package, or of torchferry."""
-    if not file or file.startswith("<"):
-        return False
-    if file.startswith(_EXAMPLES):
-        return True
-    return not file.startswith((_OURS, *_LIBRARIES)) and "site-packages" not in file and "dist-packages" not in file
-
-
-def is_model_file(file: str) -> bool:
-    """Say whether a file may hold a model's code: the user's own, or an installed package other than torch."""
-    inside = file.startswith((_TORCH, _OURS)) and not file.startswith(_EXAMPLES)
-    return (
-        not inside
-        and bool(file)
-        and not file.startswith("<")
-        and ("site-packages" in file or "dist-packages" in file or is_user_file(file))
-    )
 
 
 def locate(fault: Fault) -> Location | None:
@@ -50,11 +25,8 @@ def locate(fault: Fault) -> Location | None:
 def nearest(frames: Iterable[Frame]) -> Frame | None:
     """Return the innermost frame in the user's files, else in a model's package, else None."""
     known = list(frames)
-    for wanted in (is_user_file, is_model_file):
-        found = [f for f in known if wanted(f.file)]
-        if found:
-            return found[-1]
-    return None
+    place = innermost([f.file for f in known])
+    return None if place is None else known[place]
 
 
 def frames_in(text: str) -> tuple[Frame, ...]:
@@ -64,7 +36,7 @@ def frames_in(text: str) -> tuple[Frame, ...]:
 
 def below_us(frames: Sequence[Frame]) -> tuple[Frame, ...]:
     """Return the frames of a stack that torchferry called: the script that calls torchferry is no part of the model."""
-    ours = [n for n, frame in enumerate(frames) if frame.file.startswith(_OURS) and not frame.file.startswith(_EXAMPLES)]
+    ours = [n for n, frame in enumerate(frames) if frame.file.startswith(_OURS) and not is_users(frame.file)]
     return tuple(frames[ours[0] + 1 :] if ours else frames)
 
 

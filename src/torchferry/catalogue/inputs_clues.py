@@ -5,17 +5,8 @@ from __future__ import annotations
 import re
 
 from torchferry.records import Case, Fault, Location, findings
+from torchferry.whose_code import is_users
 
-NOT_THE_USERS = (
-    "site-packages",
-    "dist-packages",
-    "/torchferry/",
-    "<frozen",
-    "<string>",
-    "<eval_with_key>",
-    "<torchferry",
-    "/lib/python",
-)
 DTYPE = re.compile(
     r"to have one of the following scalar types|expected scalar type|must have the same dtype|have the same dtype, but got"
     r"|tensors used as indices must be|Input type \(\S+\) and (bias|weight) type"
@@ -52,7 +43,7 @@ def user_line(fault: Fault) -> Location:
     """Return the innermost line of the user's own code that a fault passed through."""
     for link in reversed(list(fault.chain())):
         for frame in reversed(link.frames):
-            if not any(part in frame.file for part in NOT_THE_USERS):
+            if is_users(frame.file):
                 return Location(file=frame.file, line=frame.line)
     return Location()
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torchferry.records import Case, Finding, Location
+from torchferry.whose_code import is_users
 
 # what a failed capture is also reported as, when it is only the consequence of a part that had to be prepared first
 CONSEQUENCES = frozenset({f"CAP{n:03d}" for n in (1, 2, 3, 4, 5, 6, 7, 12, 13, 17)} | {f"TRN{n:03d}" for n in (1, 2, 4, 5)})
@@ -47,6 +48,6 @@ def nodes_of(case: Case, dtype: str) -> Iterator[Location]:
     program = captured.program if captured is not None else None
     for node in program.graph.nodes if program is not None else ():
         if str(getattr(node.meta.get("val"), "dtype", "")) == f"torch.{dtype}" and node.op == "call_function":
-            lines = [m for m in _LINE.findall(node.meta.get("stack_trace") or "") if "site-packages" not in m[0]]
+            lines = [m for m in _LINE.findall(node.meta.get("stack_trace") or "") if is_users(m[0])]
             place = {"file": lines[-1][0], "line": int(lines[-1][1])} if lines else {}
             yield Location(op=str(node.target), **place)

@@ -10,12 +10,12 @@ __all__ = ["check"]
 def check(case: Case) -> Step:
     """Return what a file turned out to be: the one that was just translated, or, in a job without a model, any."""
     if case.job.model is not None:
-        from torchferry.check import ours
+        from torchferry.check import translated_file
 
-        return ours.examine(case)
-    from torchferry.check.arrival import received
+        return translated_file.examine(case)
+    from torchferry.check.reading.incoming import received
 
     with received(case.job) as arrival:
-        from torchferry.check import foreign  # loads onnx, while the child process loads onnxruntime
+        from torchferry.check import any_file  # loads onnx, while the child process loads onnxruntime
 
-        return foreign.examine(case, arrival)
+        return any_file.examine(case, arrival)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from torchferry.cli import examples, hugging
 from torchferry.cli.spell import sensible, split
-from torchferry.cli.supervise import is_users
 from torchferry.cli.words import ExampleInput
 from torchferry.errors import TorchferryError, UsageError, did_you_mean
+from torchferry.whose_code import is_users
 
 if TYPE_CHECKING:
     from torchferry.result import Result

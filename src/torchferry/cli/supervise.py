@@ -30,6 +30,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from torchferry.files import PREFIX
+from torchferry.whose_code import is_users
 
 if TYPE_CHECKING:
     from torchferry.result import Result
@@ -227,11 +228,3 @@ def _users_line(stack: str) -> tuple[str | None, int | None]:
         if is_users(file):
             return file, int(line)
     return None, None
-
-
-def is_users(file: str) -> bool:
-    """Whether a source file is the user's own: not a library's, not Python's, not ours (the demo models count as the user's)."""
-    if "site-packages" in file or "dist-packages" in file or file.startswith("<"):
-        return False
-    ours = Path(__file__).parents[1]
-    return not file.startswith((str(ours), str(Path(os.__file__).parent))) or Path(file) == ours / "demo.py"

@@ -29,7 +29,7 @@ class ReadAs(CheckEdit):
     """Read a file as what it is, whatever it is packed in or called."""
 
     name = "read-as"
-    kind: str  # as `check/sniff.py` names it
+    kind: str  # as `check/reading/sniff.py` names it
 
 
 @dataclass(frozen=True, slots=True)

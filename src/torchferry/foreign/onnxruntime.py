@@ -3,7 +3,7 @@
 Relies on two functions of its private module `onnxruntime.capi.onnxruntime_pybind11_state`, `get_all_opkernel_def` and
 `get_all_operator_schema`, which some builds lack: then its kernels are not known. And on the words in which it refuses a model
 of too new a version, as there is no other way to ask for its limits.
-Should they move: `release_kernels.json` has the kernels of past releases, and `releases.py` their limits.
+Should they move: `releases/` has the kernels of past releases, and their limits.
 
 That process starts by importing this file, so what only its parent needs is imported where it is used.
 """
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from torchferry.release_kernels import Kernel
+    from torchferry.releases.kernels import Kernel
 
 LEVELS = ("all", "basic", "extended", "none")  # "all" is onnxruntime's own default
 

@@ -1,5 +1,5 @@
 """Stage 1 of 8 · inputs: Job -> Bound."""
 
-from torchferry.inputs.bind import bind
+from torchferry.inputs.binding.bind import bind
 
 __all__ = ["bind"]

@@ -32,7 +32,7 @@ class Bound:
     feeds: Callable[..., dict[str, Any]]
     examples: tuple[tuple[Any, ...], ...] = ()  # the user's further examples, flattened like the first
     prefix: str = "model."  # where the user's module sits inside `module`: to be taken off names that users see
-    roles: Mapping[str, str] = field(default_factory=dict)  # input name -> what it is for; see inputs/roles.py
+    roles: Mapping[str, str] = field(default_factory=dict)  # input name -> what it is for; see inputs/values/roles.py
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,13 +24,14 @@ def exact_products(source: Any) -> bytes | None:
 
     Weights that lie in files of their own still lie there.
     """
-    from torchferry.check.operator_names import operator_names
+    from torchferry.check.reading.operator_names import operator_names
 
     if not _cut_off_here(operator_names(source)):
         return None
     import onnx
 
-    from torchferry.check import passes, products
+    from torchferry.check import passes
+    from torchferry.check.support import products
     from torchferry.edits.check import FlipWeights
 
     try:
@@ -61,7 +62,7 @@ def _tell(source: Any, product: Product, count: int, left: int) -> None:
 
 def _cut_off_here(named: frozenset[str]) -> bool:
     """Say whether this processor cuts off any sum that these operators may make."""
-    from torchferry.check.products import INSIDE
+    from torchferry.check.support.products import INSIDE
 
     inner = {INSIDE[key][0][1] for key in INSIDE if key[1] in named}
     kinds = [p for p in every_kind() if p.op in named | inner or (p.domain == QDQ and "DequantizeLinear" in named)]

@@ -15,8 +15,8 @@ from typing import Any
 
 import onnx
 
-from torchferry.check import graph, source
-from torchferry.check.feeds import declared_by, fit
+from torchferry.check.reading import graph, source_line
+from torchferry.check.running.feeds import declared_by, fit
 from torchferry.foreign import onnxruntime as ort
 from torchferry.records import Location
 
@@ -93,7 +93,9 @@ def profile(model: Any, feeds: Sequence[Mapping[str, Any]], runs: int, open_sess
 def _places(model: Any, optimised: Path) -> dict[str, Location]:
     """Return where each node of the optimised graph came from, found by the names of what it gives or reads."""
     original = onnx.load_model_from_string(model) if isinstance(model, bytes) else onnx.load(str(model), load_external_data=False)
-    by_value = {o: place for p in graph.places(original) if (place := source.of(p.node)) is not None for o in p.node.output if o}
+    by_value = {
+        o: place for p in graph.places(original) if (place := source_line.of(p.node)) is not None for o in p.node.output if o
+    }
     by_value |= {
         i: by_value[o]
         for p in graph.places(original)

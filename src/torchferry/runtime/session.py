@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from torchferry.check.dtypes import of_text
-from torchferry.check.feeds import Change, declared_by, fit
-from torchferry.check.sniff import sniff
+from torchferry.check.reading.fingerprint import SESSION_KEY
+from torchferry.check.reading.sniff import sniff
+from torchferry.check.running.feeds import Change, declared_by, fit
+from torchferry.check.types.dtypes import of_text
 from torchferry.errors import FeedError, TorchferryError, did_you_mean
-from torchferry.fingerprint import SESSION_KEY
 from torchferry.foreign import onnxruntime as ort
 from torchferry.records.findings import (
     FeedBfloat16,
@@ -245,7 +245,7 @@ def weights_folder(model: bytes) -> str | None:
     """Return the working directory if all the weights that a model keeps in other files lie there; None if it has none."""
     import onnx
 
-    from torchferry.check import external
+    from torchferry.check.reading import external
 
     try:
         pieces = external.pieces(onnx.load_model_from_string(model))

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
-import site
-import sysconfig
-from collections.abc import Iterator
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import lru_cache
 from typing import Any
 
 import torch
 
 from torchferry.foreign.torch_operators import OpOverload
 from torchferry.records import Location
+from torchferry.whose_code import innermost
 
 FRAME = re.compile(r'File "([^"]+)", line (\d+)')
-EXAMPLES = "/torchferry/catalogue/"  # models in there are written as users write them
 FLAT = "model."  # where stage 1 puts the user's module
 
 
@@ -45,9 +41,9 @@ def first_dtype(node: Any) -> str:
 @lru_cache(maxsize=4096)
 def user_frame(stack: str) -> tuple[str | None, int | None]:
     """Return file and line of the last frame that is the user's; of the last in an installed package if there is none."""
-    frames: list[tuple[str | None, int | None]] = [(file, int(line)) for file, line in FRAME.findall(stack) if not _ours(file)]
-    own = [frame for frame in frames if not _installed(frame[0] or "")]
-    return (own or frames or [(None, None)])[-1]
+    frames = FRAME.findall(stack)
+    place = innermost([file for file, _ in frames])
+    return (None, None) if place is None else (frames[place][0], int(frames[place][1]))
 
 
 def _module_path(node: Any, prefix: str) -> str | None:
@@ -61,28 +57,3 @@ def _module_path(node: Any, prefix: str) -> str | None:
 def strip(name: str, prefix: str = FLAT) -> str:
     """Return a state or module name without the place that stage 1 put the user's module in."""
     return name.removeprefix(prefix) if name != prefix.rstrip(".") else ""
-
-
-def _ours(file: str) -> bool:
-    return file.startswith(("<", "torch/")) or (any(file.startswith(root) for root in _machinery()) and EXAMPLES not in file)
-
-
-def _installed(file: str) -> bool:
-    return any(file.startswith(root) for root in _site_roots())
-
-
-@cache
-def _machinery() -> tuple[str, ...]:
-    """Return the roots of torch and of this package: their frames say nothing about the user's model."""
-    return tuple(f"{root}/" for root in (Path(torch.__file__).parent, Path(__file__).parents[1]))
-
-
-@cache
-def _site_roots() -> tuple[str, ...]:
-    def roots() -> Iterator[str]:
-        yield from site.getsitepackages()
-        yield site.getusersitepackages()
-        yield sysconfig.get_paths()["purelib"]
-        yield sysconfig.get_paths()["stdlib"]
-
-    return tuple({f"{root}/" for root in roots()})

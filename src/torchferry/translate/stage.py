@@ -11,13 +11,14 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
-from torchferry import release_kernels, releases
+from torchferry import releases
 from torchferry.edits.inputs import Narrow
 from torchferry.edits.translate import InlineCustomOperator, OptimiserOff, TranslateEdit
 from torchferry.foreign import torch_onnx
 from torchferry.foreign.torch_operators import schema_of
 from torchferry.records import Bound, Case, Fault, Job, Signature, Step, Translated
 from torchferry.records.findings import ComplexOperator, CustomOperator, OperatorRefused, OperatorWithoutOnnx
+from torchferry.releases import kernels
 from torchferry.translate import names, ops, register, source
 from torchferry.translate.generality import lost
 from torchferry.translate.given import given
@@ -78,7 +79,7 @@ def _finish(job: Job, bound: Bound, program: Any, model: ir.Model) -> Step:
     target = releases.parse(job.target)
     some = _never_zero(program, bound.signature)
     let_scans_be_empty(model, some)
-    widen(model, release_kernels.kernels(target.minor or max(release_kernels.limits())))
+    widen(model, kernels.kernels(target.minor or max(kernels.limits())))
     settings = apply(model, job.edits_for(TranslateEdit))
     count_from_the_front(model, some)
     if needed := register.libraries(model.opset_imports):

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from torchferry.capture.given_noise import DRAWN
 from torchferry.foreign.torch_dispatch import without_dispatch_modes, without_torch_function
 from torchferry.foreign.torch_modules import tables_of
 from torchferry.foreign.torch_trees import tree_leaves, tree_map
-from torchferry.noise import DRAWN
 
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 LARGEST = 2**16  # elements: what code reads into Python is small, and all that is known is kept

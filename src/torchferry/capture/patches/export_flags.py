@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from torchferry.capture import source_map
 from torchferry.foreign.replaced import replaced
 from torchferry.records import Finding, Location
 from torchferry.records.findings import ExportFlag
+from torchferry.whose_code import is_users
 
 _FLAGS: tuple[tuple[Any, str], ...] = (
     (torch.onnx, "is_in_onnx_export"),
@@ -36,7 +36,7 @@ def _eager_for_users(flag: Callable[[], bool], name: str, notes: list[Finding]) 
     @torch.compiler.assume_constant_result  # dynamo asks once instead of reading the lines below
     def answer() -> bool:
         asking = sys._getframe(1)
-        if source_map.is_user_file(asking.f_code.co_filename):
+        if is_users(asking.f_code.co_filename):
             finding = ExportFlag(name, location=Location(file=asking.f_code.co_filename, line=asking.f_lineno))
             if finding not in notes:
                 notes.append(finding)

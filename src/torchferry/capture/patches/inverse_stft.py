@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from torchferry import signals
+from torchferry.ops import signals
 
 _SIGNATURE = inspect.signature(signals.istft)
 

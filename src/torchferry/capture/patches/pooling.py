@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from torchferry.bins import largest
 from torchferry.foreign.torch_dispatch import without_torch_function
 from torchferry.foreign.torch_shapes import statically_known_true
+from torchferry.ops.bins import largest
 
 Pool = Callable[..., Any]
 MAX = {"padding": 0, "dilation": 1, "ceil_mode": False, "return_indices": False}

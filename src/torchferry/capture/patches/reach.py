@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from torchferry.capture import source_map
 from torchferry.foreign.replaced import replaced
+from torchferry.whose_code import is_users, may_be_a_models
 
 LAYERS = "torch.nn."  # torch's Python code that is the model's as well, where it has such layers
 NOT_MODELS = ("numpy", "onnx", "onnxruntime", "onnxscript", "onnx_ir", "pytest", "_pytest", "sympy", "torch", "torchferry")
@@ -64,7 +64,7 @@ def reached(model: torch.nn.Module) -> Reached:
 def homes(found: Reached) -> list[ModuleType]:
     """Return the modules whose builtins may stand for others: the user's own, and those of the model's classes."""
     files = [scope for scope in found.scopes if scope.get("__file__")]
-    own = [scope for scope in files if scope["__name__"] in found.classes or _is_user_file(scope["__file__"])]
+    own = [scope for scope in files if scope["__name__"] in found.classes or is_users(scope["__file__"])]
     modules = [sys.modules.get(scope["__name__"]) for scope in own]
     return [home for home, scope in zip(modules, own, strict=True) if isinstance(home, ModuleType) and vars(home) is scope]
 
@@ -176,7 +176,7 @@ class _Search:
             scope = _scope(base)
             if _may_be_models(scope):
                 self.scopes[id(scope)] = scope
-                self._members(base, _is_user_file(scope.get("__file__") or ""))
+                self._members(base, is_users(scope.get("__file__") or ""))
 
     def _members(self, kind: type, all_of_them: bool) -> None:
         for name, value in list(vars(kind).items()):
@@ -206,10 +206,7 @@ def _may_be_models(scope: Scope) -> bool:
     first = name.partition(".")[0]
     if first in NOT_MODELS and not name.startswith(EXAMPLES):
         return False
-    return _is_model_file(file) if file else first not in sys.stdlib_module_names  # a notebook has no file
-
-
-_is_model_file, _is_user_file = functools.cache(source_map.is_model_file), functools.cache(source_map.is_user_file)
+    return may_be_a_models(file) if file else first not in sys.stdlib_module_names  # a notebook has no file
 
 
 def _is_ours(name: str) -> bool:

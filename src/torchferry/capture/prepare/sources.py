@@ -10,8 +10,8 @@ from typing import Any
 
 from torch import nn
 
-from torchferry.capture.source_map import is_model_file
 from torchferry.records import Location
+from torchferry.whose_code import may_be_a_models
 
 
 def using(module: nn.Module, pattern: str) -> Iterator[tuple[Location, str]]:
@@ -54,5 +54,5 @@ def _source(thing: Any) -> Iterator[tuple[str, int, list[str]]]:
         lines, first = inspect.getsourcelines(thing)
     except (TypeError, OSError):  # made at run time: there is no source to look at
         return
-    if is_model_file(file):
+    if may_be_a_models(file):
         yield file, first, lines

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from torchferry.capture import source_map
 from torchferry.capture.rewrites import source
+from torchferry.whose_code import is_users, may_be_a_models
 
 
 def reachable(module: Any) -> list[FunctionType]:
@@ -19,7 +19,7 @@ def reachable(module: Any) -> list[FunctionType]:
     todo += [value for m in module.modules() for value in vars(m).values() if isinstance(value, FunctionType | MethodType)]
     while todo:
         for function in _functions_in(todo.pop()):
-            if id(function) in found or not source_map.is_model_file(function.__code__.co_filename):
+            if id(function) in found or not may_be_a_models(function.__code__.co_filename):
                 continue
             found[id(function)] = function
             todo += _named_by(function)
@@ -48,7 +48,7 @@ def _functions_in(thing: Any) -> Iterator[FunctionType]:
 def _named_by(function: FunctionType) -> list[Any]:
     names = set(function.__code__.co_names)
     named = [value for name, value in function.__globals__.items() if name in names]
-    for value in [v for v in named if isinstance(v, ModuleType) and source_map.is_user_file(getattr(v, "__file__", "") or "")]:
+    for value in [v for v in named if isinstance(v, ModuleType) and is_users(getattr(v, "__file__", "") or "")]:
         named += [attribute for name, attribute in vars(value).items() if name in names]
     for cell in function.__closure__ or ():
         try:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
 from torchferry.records import Case, Diagnosis, Fault, Job, Location
+from torchferry.whose_code import is_users
 
 DOING = {
     "inputs": "binding the example",
@@ -15,9 +16,6 @@ DOING = {
     "check": "checking the file",
     "verify": "comparing the file with the model",
 }
-NOT_THE_USERS = ("site-packages", "dist-packages", "/torchferry/", "<frozen", "<string>", "<eval_with_key>", "/lib/python")
-
-
 _IN_WORDS = re.compile(r'File "([^"<\n]+)", line (\d+)')  # torch writes the stack of an operator into its messages
 
 
@@ -74,7 +72,7 @@ def _last_user_line(fault: Fault) -> Location:
     for link in reversed(list(fault.chain())):
         quoted = [(file, int(line)) for file, line in _IN_WORDS.findall(link.text)]
         for file, line in reversed([*quoted, *((f.file, f.line) for f in link.frames)]):
-            if not any(part in file for part in NOT_THE_USERS):
+            if is_users(file):
                 return Location(file=file, line=line)
     return Location()
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import onnx
 
-from torchferry.check import dtypes, graph
 from torchferry.check.passes.weave import Weaver
+from torchferry.check.reading import graph
+from torchferry.check.types import dtypes
 
 How = Callable[[Weaver, list[str], dict[str, Any], str], str]
 

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import onnx
 
-from torchferry.check import dtypes, graph
 from torchferry.check.passes.weave import Weaver, find, forget_shapes, lay_open
-from torchferry.check.type_inference import infer, states
+from torchferry.check.reading import graph
+from torchferry.check.types import dtypes
+from torchferry.check.types.type_inference import infer, states
 from torchferry.edits.check import CastAround, CastBranches, CastCarried, CastOperands, DeclareTypes, OtherType, Retype
 
 

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import onnx
 
-from torchferry.check import dtypes, graph
 from torchferry.check.passes.aten import ATEN, aten_name
 from torchferry.check.passes.forms import Recipe, newer_form
 from torchferry.check.passes.weave import Weaver, find, forget_shapes
-from torchferry.check.type_inference import infer
+from torchferry.check.reading import graph
+from torchferry.check.types import dtypes
+from torchferry.check.types.type_inference import infer
 from torchferry.edits.check import Decompose, InlineBranch
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx
 
-from torchferry.check import external, graph
-from torchferry.check.structure import same_work
+from torchferry.check.reading import external, graph
+from torchferry.check.reading.structure import same_work
 from torchferry.edits.check import DropRepeatedNodes, RelocateData, RenameOutput, RenameShadowed, UniqueNodeNames
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import onnx
 
-from torchferry.check import dtypes, graph
 from torchferry.check.passes.weave import Weaver, find, forget_shapes, lay_open
-from torchferry.check.type_inference import infer
+from torchferry.check.reading import graph
+from torchferry.check.types import dtypes
+from torchferry.check.types.type_inference import infer
 from torchferry.edits.check import FreeSizes, RewriteConstants, TransposeOperand, ZeroMaskedRows
 from torchferry.records import Facts
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import onnx
 
-from torchferry.check import dtypes, graph, products
 from torchferry.check.passes.weave import Weaver, forget_shapes
+from torchferry.check.reading import graph
+from torchferry.check.support import products
+from torchferry.check.types import dtypes
 from torchferry.edits.check import FlipWeights
 
 

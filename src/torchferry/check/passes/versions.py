@@ -8,8 +8,8 @@ import numpy as np
 import onnx
 import onnx.version_converter
 
-from torchferry.check import graph, schemas
 from torchferry.check.passes.weave import Weaver, forget_shapes
+from torchferry.check.reading import graph, schemas
 from torchferry.edits.check import ConvertOpset, DropImports, ModerniseOldForms, SetIr, StampOpset
 
 BROADCASTING = frozenset({"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Greater", "Less", "Equal", "PRelu"})

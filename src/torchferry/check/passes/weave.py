@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from torchferry.check import graph
+from torchferry.check.reading import graph
 
 
 class Weaver:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import onnx
 
-from torchferry.check import dtypes, graph, schemas
-from torchferry.check.probe import alone
 from torchferry.check.proof.mending import Mending
+from torchferry.check.reading import graph, schemas
+from torchferry.check.support.node_probe import alone
+from torchferry.check.types import dtypes
 from torchferry.records import Fault
 
 WORDS = {dtypes.of_text(f"tensor({word})"): word for word in dtypes.ENUM}

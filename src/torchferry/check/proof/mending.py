@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import onnx
 
-from torchferry.check import passes, place
+from torchferry.check import passes
+from torchferry.check.passes import written
 from torchferry.check.proof import values
-from torchferry.check.trace import Feed, Tracer, Values
+from torchferry.check.running.trace import Feed, Tracer, Values
 from torchferry.edits.check import FreeSizes, GraphPass, RelocateData, RewriteConstants
 from torchferry.records import Fault
 from torchferry.worker import Worker
@@ -47,7 +48,7 @@ class Mending:
     def written(self) -> Path:
         """Write the file as it came, its weights inside or beside it, into the scratch folder, and return its path."""
         path = self.scratch / "as-it-came.onnx"
-        place.write(self.before(), path, self.home)
+        written.write(self.before(), path, self.home)
         return path
 
     def asked(self) -> list[Feed]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torchferry.check import graph
 from torchferry.check.proof import evaluated, same_numbers, stamped, written_out
 from torchferry.check.proof.mending import Mending
+from torchferry.check.reading import graph
 from torchferry.edits.check import (
     CastAround,
     CastBranches,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from torchferry.check import graph
+from torchferry.check.reading import graph
 
 ALONG_AXIS = {"Softmax": -1, "LogSoftmax": -1, "Hardmax": -1, "ArgMax": 0, "ArgMin": 0, "TopK": -1, "LpNormalization": -1}
 RECURRENT = frozenset({"LSTM", "GRU", "RNN"})

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import onnx
 
+from torchferry.check.baked.reshape import Moved
 from torchferry.check.proof import rows, stretched, tables, values, windows
 from torchferry.check.proof.runs import Running, close
 from torchferry.check.proof.sides import Run, Sides, Size, draw
-from torchferry.check.reshape import Moved
-from torchferry.check.trace import Feed, Tracer
+from torchferry.check.running.trace import Feed, Tracer
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import onnx
 
-from torchferry.check import graph
+from torchferry.check.reading import graph
 
 ARITHMETIC = ("Mul", "Div", "Add", "Sub", "Pow")
 # what activations, norms and losses are made of, whatever the sizes

@@ -15,7 +15,7 @@ import numpy as np
 from torchferry.check.proof import values
 from torchferry.check.proof.runs import close
 from torchferry.check.proof.sides import Drawn, Sides
-from torchferry.check.trace import Feed
+from torchferry.check.running.trace import Feed
 
 MOST = 24  # slices that are run alone: the first, the last, and some between
 

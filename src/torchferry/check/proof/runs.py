@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from torchferry.check.trace import Feed, Tracer
+from torchferry.check.running.trace import Feed, Tracer
 from torchferry.records import Fault
 
 # A batch is multiplied in other blocks than its rows are, so that sums round otherwise: a few times the type's own precision,

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 import onnx
 
-from torchferry.check import dtypes, graph
 from torchferry.check.proof.alone import WORDS, given
 from torchferry.check.proof.evaluated import alike
 from torchferry.check.proof.mending import Mending
-from torchferry.check.type_inference import infer
+from torchferry.check.reading import graph
+from torchferry.check.types import dtypes
+from torchferry.check.types.type_inference import infer
 from torchferry.edits.check import CastAround, CastOperands
 
 # Operators that give some of the numbers that they take: in another type that holds these, the same ones.

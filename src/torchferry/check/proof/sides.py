@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from torchferry.check.proof import values
-from torchferry.check.trace import Feed
+from torchferry.check.running.trace import Feed
 
 Run = Callable[[Feed], list[Any] | None]
 

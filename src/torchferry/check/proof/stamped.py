@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import onnx
 
-from torchferry.check import graph, schemas, stamp
 from torchferry.check.passes import apply
 from torchferry.check.proof.alone import given
 from torchferry.check.proof.evaluated import alike
 from torchferry.check.proof.mending import Mending
-from torchferry.check.trace import Tracer
+from torchferry.check.reading import graph, schemas
+from torchferry.check.running.trace import Tracer
+from torchferry.check.support import stamp
 from torchferry.edits.check import StampOpset
 from torchferry.records import Fault
 

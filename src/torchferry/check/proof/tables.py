@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import onnx
 
-from torchferry.check import graph
 from torchferry.check.proof.runs import Running, all_identical
-from torchferry.check.trace import Feed, Tracer
+from torchferry.check.reading import graph
+from torchferry.check.running.trace import Feed, Tracer
 
 LARGEST = 1 << 26  # elements of a table that is copied for this
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from torchferry.check.trace import Feed
+from torchferry.check.running.trace import Feed
 
 Axes = Sequence[tuple[str, int]]  # (input, axis)
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import onnx
 
-from torchferry.check import graph, schemas
 from torchferry.check.passes.aten import aten_name
 from torchferry.check.proof.alone import given, versions
 from torchferry.check.proof.evaluated import alike
 from torchferry.check.proof.mending import Mending
+from torchferry.check.reading import graph, schemas
 from torchferry.edits.check import Decompose
 
 # Their definition is documentation, and nothing on a CPU runs them: the recipes are held against PyTorch by tests.

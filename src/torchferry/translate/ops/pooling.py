@@ -11,8 +11,8 @@ from typing import Any
 
 from torch import Tensor
 
-from torchferry.bins import bins, largest
 from torchferry.foreign.torch_operators import aten
+from torchferry.ops.bins import bins, largest
 
 
 def _average(x: Tensor, axis: int, count: int) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from torchferry.foreign.torch_operators import aten
-from torchferry.signals import istft, window_of
+from torchferry.ops.signals import istft, window_of
 
 
 def stft(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import onnx
 import onnx_ir as ir
 
-from torchferry.release_kernels import Kernel
+from torchferry.releases.kernels import Kernel
 from torchferry.translate.draft import Draft, attribute
 from torchferry.translate.passes.types import schema_of, type_variables
 

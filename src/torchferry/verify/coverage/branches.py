@@ -15,7 +15,7 @@ import onnx
 import torch
 
 from torchferry import eager
-from torchferry.dispatch import Watching
+from torchferry.eager.watching import Watching
 from torchferry.foreign.torch_operators import schema_of
 from torchferry.records import Fault
 from torchferry.verify.arrays import Array

@@ -15,7 +15,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from torchferry import eager
-from torchferry.dispatch import Watching
+from torchferry.eager.watching import Watching
 from torchferry.foreign.torch_modules import tables_of
 from torchferry.foreign.torch_operators import is_mutable, schema_of
 from torchferry.foreign.torch_tensors import storage_identity

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from torchferry.records import Location
-from torchferry.verify.run.eager_trace import is_library
+from torchferry.whose_code import innermost
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
@@ -23,9 +23,9 @@ def place_of_node(node: Any, provenance: Mapping[str, Location]) -> Location:
 
 
 def _last_user_line(trace: str) -> Location | None:
-    frames = [(f, int(n)) for f, n in _FRAME.findall(trace)]
-    own = [f for f in frames if not is_library(f[0])] or frames
-    return Location(*own[-1]) if own else None
+    frames = _FRAME.findall(trace)
+    place = innermost([file for file, _ in frames])
+    return Location(frames[place][0], int(frames[place][1])) if place is not None else None
 
 
 def _path_in_name(name: str) -> str | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -16,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
 from torchferry import eager
+from torchferry.whose_code import may_be_a_models
 
 Kind = Literal["compare", "clip", "pick", "index", "digits", "buckets", "nan", "count", "cast", "condition", "round"]
 
@@ -75,8 +75,6 @@ NARROW: Mapping[str, tuple[float, ...]] = {
 }  # fmt: skip
 LOOKING = _KINDS["nan"]  # ops that ask whether numbers are finite, or leave out those that are not
 _KIND_OF: dict[str, Kind] = {name: kind for kind, names in _KINDS.items() for name in names}
-_TORCH = f"{Path(torch.__file__).parent}/"
-_OURS = str(Path(eager.__file__).parent)
 _FEW = 16  # numbers that are kept of one place
 _ENDS, _EDGES = 3, 8  # numbers of a constant that are looked at; the same, where it is edges of buckets
 _LOOKED_AT = 2**18  # of what is compared
@@ -318,7 +316,7 @@ def _place(frame: Any, op: str) -> Place:
     """Return where an operator is called, in the innermost line that is neither torch's nor ours."""
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith((_TORCH, _OURS, "<")):
+        if may_be_a_models(file):
             return Place(file, frame.f_lineno, frame.f_lasti, op)
         frame = frame.f_back
     return Place("", 0, 0, op)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from torchferry import eager
-from torchferry.dispatch import Watching
+from torchferry.eager.watching import Watching
 from torchferry.foreign.torch_operators import is_mutable, schema_of
 from torchferry.foreign.torch_trees import arg_tree_leaves, tree_map
 from torchferry.verify.arrays import Array, arrays

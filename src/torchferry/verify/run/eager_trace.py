@@ -5,25 +5,20 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-import sysconfig
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import torch
 
-from torchferry import eager
-from torchferry.dispatch import Watching
+from torchferry import eager, whose_code
+from torchferry.eager import calls
+from torchferry.eager.watching import Watching
 from torchferry.foreign.torch_operators import is_mutable
 from torchferry.foreign.torch_trees import arg_tree_leaves
 from torchferry.records import Location
 from torchferry.verify.arrays import Array, array
 
-_TORCH = f"{Path(torch.__file__).parent}/"  # with its end: torchvision is not torch
-_OURS = str(Path(eager.__file__).parent)
-_EXAMPLES = str(Path(_OURS) / "catalogue")  # its bad and good models stand for users' own
-_LIBRARIES = tuple({sysconfig.get_paths()[k] for k in ("purelib", "platlib", "stdlib", "platstdlib")})
 SORTING = ("sort", "topk", "argmax", "argmin", "argsort", "max", "min", "kthvalue", "mode", "median", "_unique2", "unique_dim")
 # ops with one right result: exactly rounded, or no arithmetic at all
 EXACT = frozenset((
@@ -169,23 +164,19 @@ def _place(frame: FrameType | None, names: dict[int, str]) -> Location | None:
         file = frame.f_code.co_filename
         if path is None and (owner := frame.f_locals.get("self")) is not None and id(owner) in names:
             path = names[id(owner)]
-        if file == eager.__file__:
+        if file == calls.__file__:
             entered = frame.f_code.co_name == "call"
             break
-        if not is_library(file):
-            user = user or (file, frame.f_lineno)
-        elif not file.startswith((_TORCH, _OURS, "<")):
-            library = library or (file, frame.f_lineno)
+        match whose_code.owner(file):
+            case "user":
+                user = user or (file, frame.f_lineno)
+            case "package":
+                library = library or (file, frame.f_lineno)
         frame = frame.f_back
     if not entered:
         return None
     spot = user or library
     return Location(spot[0], spot[1], path) if spot else Location(module_path=path)
-
-
-def is_library(file: str) -> bool:
-    """Return whether a file belongs to torch, to us, or to an installed package rather than to the user."""
-    return file.startswith((_TORCH, _OURS, "<", *_LIBRARIES)) and not file.startswith(_EXAMPLES)
 
 
 def _padded(tensor: torch.Tensor) -> torch.Tensor | None:

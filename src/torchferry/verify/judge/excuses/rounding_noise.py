@@ -10,7 +10,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from torchferry import eager
-from torchferry.dispatch import Watching
+from torchferry.eager.watching import Watching
 from torchferry.foreign.torch_operators import is_mutable
 from torchferry.verify.arrays import Array, arrays
 from torchferry.verify.run.eager_trace import BOUNDED, EXACT, PRODUCTS, op_name, terms

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from torchferry import eager
-from torchferry.dispatch import Watching
+from torchferry.eager.watching import Watching
 from torchferry.verify.arrays import Array, arrays, is_float, wide
 from torchferry.verify.judge.excuses.excuse import Example, Excuse, Plea, Proof
 from torchferry.verify.judge.excuses.rounding_noise import nudge

@@ -1,0 +1,60 @@
+"""From a node back to the line of PyTorch that it came from, as far as the exporter left word of it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import replace
+
+import onnx
+
+from torchferry.check.reading import graph
+from torchferry.records import Finding, Location
+from torchferry.whose_code import innermost
+
+FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+
+
+def of(node: onnx.NodeProto) -> Location | None:
+    """Return the source line and module of a node, or None if it says nothing."""
+    kept = {p.key: p.value for p in node.metadata_props if isinstance(p.value, str)}  # in a damaged file it may be any bytes
+    frames = FRAME.findall(kept.get("pkg.torch.onnx.stack_trace", ""))
+    place = innermost([file for file, _ in frames])
+    scopes = _scopes(kept.get("pkg.torch.onnx.name_scopes", ""))
+    if place is None and not scopes:
+        return None
+    file, line = (frames[place][0], int(frames[place][1])) if place is not None else (None, None)
+    return Location(file=file, line=line, module_path=scopes)
+
+
+def _scopes(text: str) -> str | None:
+    try:
+        names = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return None
+    inner = [n for n in names if isinstance(n, str) and n][:-1] if isinstance(names, list) else []
+    return inner[-1] if inner else None
+
+
+def located(model: onnx.ModelProto, found: list[Finding]) -> list[Finding]:
+    """Return the findings with source lines added, where their node or a neighbour of it has one."""
+    if not found:
+        return []
+    by_label = {p.label: p for p in graph.places(model)}
+    return [_located(f, by_label.get(f.location.onnx_node or "") if f.location else None) for f in found]
+
+
+def _located(finding: Finding, place: graph.Place | None) -> Finding:
+    if place is None or finding.location is None or finding.location.line is not None:
+        return finding
+    known = of(place.node) or next((w for n in _neighbours(place) if (w := of(n)) is not None), None)
+    if known is None:
+        return finding
+    return replace(finding, location=replace(finding.location, file=known.file, line=known.line, module_path=known.module_path))
+
+
+def _neighbours(place: graph.Place) -> list[onnx.NodeProto]:
+    """Return the nodes that read what a node makes, then those that make what it reads: plumbing has no line of its own."""
+    readers = graph.readers(place.graph)
+    makers = graph.makers(place.graph)
+    return [r for o in place.node.output for r in readers.get(o, ())] + [makers[i] for i in place.node.input if i in makers]

@@ -1,0 +1,131 @@
+"""Why a runtime refuses to open a model: what the graph shows, all at once; else what the runtime's own words name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import onnx
+
+from torchferry import releases
+from torchferry.check.passes import decompose
+from torchferry.check.reading import external, graph, structure
+from torchferry.check.support import operators, stamp
+from torchferry.check.support.node_probe import Prober, may_be_asked
+from torchferry.check.types import conflicts, mismatch
+from torchferry.check.types.type_inference import Types, infer
+from torchferry.foreign import onnxruntime as ort
+from torchferry.records import Fault, Finding, Location
+from torchferry.records.findings import AtenOperator, NodeFailure, NodeNotInOpset, RuntimeDied, RuntimeRefused, UnusedImport
+from torchferry.releases import Target
+from torchferry.worker import Worker
+
+# Where onnxruntime names the node: (pattern, which group is the node's name, which its operator)
+NAMED = (
+    (r"Node \(([^()]*)\) Op \((\w+)\)", 1, 2),
+    (r"Node:\s*([^\s,]+)\s", 1, None),
+    (r"running (\w+) node\. Name:'([^']*)'", 2, 1),
+    (r"implementation for (\w+)\(\d+\) node with name '([^']*)'", 2, 1),
+    (r'In Node, \("([^"]*)", (\w+)', 1, 2),
+    (r"(?:in|of) node \(([^()]*)\)", 1, None),
+)
+TENSOR = (
+    r"initializer: (\S+?)\.? ",
+    r"Deserialize tensor (\S+) failed",
+    r"initializer[: ]+'?([^\s']+)'?",
+    r"tensor[: ]+'([^\s']+)'",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a file is opened: for whom (None: the installed runtime), in which worker, beside which data, with what scratch."""
+
+    asked: Target | None
+    worker: Worker
+    home: Path
+    own: str
+    scratch: Path
+
+    @property
+    def target(self) -> Target:
+        """What the file must open in."""
+        return self.asked or releases.parse(None)
+
+
+def explain(model: onnx.ModelProto, fault: Fault, site: Site) -> Sequence[Finding]:
+    """Return why opening failed, the nearest reasons first: each group is looked at only when those before are clean."""
+    found: Sequence[Finding] = [
+        *external.findings(model, site.home, site.own),
+        *_explaining(stamp.findings(model, site.target)),
+        *structure.findings(model),
+    ]
+    if found:
+        return found
+    found = [*stamp.misstamped(model, site.target), *operators.unknown_operators(model)]
+    if found:
+        return [_with_recipe(model, f) for f in found]
+    flat = graph.flat(model)
+    types = infer(flat)
+    if found := conflicts.findings(flat, types):
+        return found
+    prober = Prober(site.worker, flat, site.scratch)
+    if "implementation" in fault.text and (found := operators.missing(flat, types, prober, site.target)):
+        return found
+    fault = _named_fault(flat, fault, site)
+    return mismatch.findings(flat, fault, named(fault.text)) or [_refusal_at(flat, fault, prober, types)]
+
+
+def _named_fault(model: onnx.ModelProto, fault: Fault, site: Site) -> Fault:
+    """Return the same refusal of a copy in which every node has a name, so that the words can name it."""
+    if all(p.node.name for p in graph.places(model)):
+        return fault
+    file = site.scratch / "named.onnx"
+    file.write_bytes(graph.named(model).SerializeToString())
+    again = site.worker.open(file, data_folder=str(site.home))
+    return again if isinstance(again, Fault) else fault
+
+
+def _refusal_at(model: onnx.ModelProto, fault: Fault, prober: Prober, types: Types) -> RuntimeRefused | RuntimeDied:
+    """Return the refusal with its place; where the words name none, the node that is refused in the same words alone."""
+    found = refusal(model, fault)
+    if not isinstance(found, RuntimeRefused) or (found.location and found.location.onnx_node) or found.tensor is not None:
+        return found
+    for place in graph.nodes_of(model.graph):
+        if may_be_asked(place.node, types.of):
+            alone = prober.fault(place.node, types.of)
+            if alone is not None and ort.said(alone.text) == found.text:
+                return replace(found, location=Location(onnx_node=place.label, op=place.node.op_type))
+    return found
+
+
+def _explaining(found: list[Finding]) -> list[Finding]:
+    """Leave out unused imports where something else is wrong with the stamps; alone they may be the reason."""
+    return [f for f in found if not isinstance(f, UnusedImport)] or found
+
+
+def _with_recipe(model: onnx.ModelProto, finding: Finding) -> Finding:
+    if not isinstance(finding, NodeNotInOpset | AtenOperator):
+        return finding
+    place = next((p for p in graph.places(model) if p.label == (finding.location and finding.location.onnx_node)), None)
+    return replace(finding, recipe=place is not None and decompose.can(place.node))
+
+
+def named(text: str) -> tuple[str, str] | None:
+    """Return the node that onnxruntime's words name, and its operator; the innermost, where graphs are nested."""
+    for pattern, name, op in NAMED:
+        if found := list(re.finditer(pattern, text)):
+            last = found[-1]
+            return last[name], last[op] if op else ""
+    return None
+
+
+def refusal(model: onnx.ModelProto | None, fault: Fault) -> RuntimeRefused | RuntimeDied:
+    """Return the runtime's refusal in its own words, with the place that they name."""
+    if fault.type_name in ("TimeLimit", "ProcessDied"):
+        return RuntimeDied(NodeFailure(fault.text))
+    node, op = named(fault.text) or ("", "")
+    tensor = next((match[1] for pattern in TENSOR if (match := re.search(pattern, fault.text))), None)
+    return RuntimeRefused(ort.said(fault.text), tensor, location=Location(onnx_node=node or None, op=op or None))

@@ -1,0 +1,1 @@
+"""What the target implements: versions, operators, types, products of small integers."""

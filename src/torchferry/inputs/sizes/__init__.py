@@ -1,0 +1,1 @@
+"""Which sizes move, which move together, and how far: found by trying the eager model."""

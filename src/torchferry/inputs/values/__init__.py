@@ -1,0 +1,1 @@
+"""Other calls than the example: what each input is for, and the ways to fill it."""

@@ -1,0 +1,1 @@
+"""What several stages have to know of an operator: written once."""
