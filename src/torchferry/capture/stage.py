@@ -15,10 +15,10 @@ from torchferry.capture.rewrites.sites import applied, candidates
 from torchferry.capture.rewrites.source import CannotRewrite
 from torchferry.edits.capture import Piecewise, Prepare, Rewrite
 from torchferry.foreign.torch_modules import parameters_of
-from torchferry.foreign.torch_retrace import free_sizes
 from torchferry.records import Bound, Captured, Case, Fault, Finding, Location, Step
 from torchferry.records.findings import CaptureStopped, DataDependent, GuardNarrows, RewritesFound
 from torchferry.records.sites import Site
+from torchferry.retrace import free_sizes
 
 
 def capture(case: Case) -> Step:

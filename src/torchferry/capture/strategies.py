@@ -11,7 +11,7 @@ import torch
 from torchferry.capture.patches import numbers
 from torchferry.foreign import torch_export
 from torchferry.foreign.torch_dynamo import reset
-from torchferry.foreign.torch_retrace import free_sizes
+from torchferry.retrace import free_sizes
 
 
 @dataclass(frozen=True, slots=True)

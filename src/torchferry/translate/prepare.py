@@ -16,7 +16,7 @@ import torch
 from torchferry.foreign import torch_onnx
 from torchferry.foreign.torch_export import with_graph_module
 from torchferry.foreign.torch_operators import aten, is_mutable
-from torchferry.foreign.torch_retrace import free_sizes
+from torchferry.retrace import free_sizes
 from torchferry.translate.aliases import FIRST_NAMES
 from torchferry.translate.complex_parts import concerned, in_parts, take_apart
 from torchferry.translate.empties import settle
