@@ -99,14 +99,14 @@ def _set(model: Any, key: str, value: dict[str, Any]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundCertificate:
     """The certificate inside a file as plain data, and why it does not speak for the file as it is now (empty: it does)."""
 
     data: dict[str, Any]
     objections: tuple[str, ...] = ()
 
 
-def read(path: str | Path) -> Found:
+def read(path: str | Path) -> FoundCertificate:
     """Return the certificate inside a file, held against the file as it is. Whatever is wrong with either is an objection.
 
     Raises UsageError only where there is no file to look at.
@@ -118,21 +118,25 @@ def read(path: str | Path) -> Found:
     try:
         model = onnx.load(str(path), load_external_data=False)
     except Exception:  # protobuf raises its own kinds for anything that is not a model
-        return Found({}, (f"it cannot be read as an ONNX model, and has no certificate; see `torchferry check {path}`",))
+        return FoundCertificate(
+            {}, (f"it cannot be read as an ONNX model, and has no certificate; see `torchferry check {path}`",)
+        )
     text = next((p.value for p in model.metadata_props if p.key == CERTIFICATE_KEY), None)
     if text is None:
-        return Found({}, ("it carries no certificate: it was not exported by torchferry, or has been rewritten since",))
+        return FoundCertificate(
+            {}, ("it carries no certificate: it was not exported by torchferry, or has been rewritten since",)
+        )
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
-        return Found({}, ("its certificate is not JSON",))
+        return FoundCertificate({}, ("its certificate is not JSON",))
     if wrong := misshapen(data):
-        return Found({}, (f"its certificate is malformed: {wrong}",))
+        return FoundCertificate({}, (f"its certificate is malformed: {wrong}",))
     try:
         now = fingerprint(model, Path(path).parent)
     except (WeightsUnreadable, OSError) as error:
-        return Found(data, (f"its weights cannot be held against the certificate: {error}",))
-    return Found(data, changes(data["fingerprint"], now))
+        return FoundCertificate(data, (f"its weights cannot be held against the certificate: {error}",))
+    return FoundCertificate(data, changes(data["fingerprint"], now))
 
 
 # --- what a certificate must look like: it was read from a file, and a file may say anything ---------------

@@ -11,7 +11,7 @@ from agreement import assert_right_at_each
 from torch import nn
 
 from torchferry.capture.rewrites import slices
-from torchferry.capture.rewrites.source import CannotRewrite
+from torchferry.capture.rewrites.syntax_tree import CannotRewrite
 
 
 class OverSplit(nn.Module):

@@ -18,7 +18,7 @@ from bound import agrees, bound, captured
 from torch import nn
 
 from torchferry import eager
-from torchferry.capture.patches import active, numbers, reach
+from torchferry.capture.patches import active, numbers, reachable
 from torchferry.capture.prepare.forward_mode import by_reverse_mode
 from torchferry.records.findings import HostRandom
 from torchferry.verify.run import replay
@@ -89,7 +89,7 @@ def seen(*owners: Any) -> list[dict[str, int]]:
 
 def test_an_unrelated_module_is_untouched_while_a_capture_runs(modules: tuple[Any, Any]) -> None:
     near, far = modules
-    bystanders = (far, math, np, np.random, random, eager, replay, numbers, reach)
+    bystanders = (far, math, np, np.random, random, eager, replay, numbers, reachable)
     before, looks = seen(*bystanders), []
 
     def look() -> None:
@@ -152,7 +152,7 @@ def through_wrapper(near: ModuleType) -> Any:
 def test_a_function_is_reached_however_the_model_comes_by_it(way: Any, modules: tuple[Any, Any]) -> None:
     near, far = modules
     model = type("Model", (nn.Module,), {"forward": way(near)})()
-    found = reach.reached(model)
+    found = reachable.reached(model)
     assert any(scope is vars(near) for scope in found.scopes)
     assert not any(scope is vars(far) for scope in found.scopes)
     assert agrees(captured(bound(model, (torch.ones(6, 2),), {0: {0: "n"}})), model, (torch.ones(8, 2),))
@@ -175,7 +175,7 @@ def test_math_that_a_function_imports_itself_is_symbolic_too() -> None:
 
             return x * math.sqrt(x.shape[0])
 
-    assert "math" in reach.reached(Model()).imports
+    assert "math" in reachable.reached(Model()).imports
     assert agrees(captured(bound(Model(), (torch.ones(4, 2),), {0: {0: "n"}})), Model(), (torch.ones(9, 2),))
 
 

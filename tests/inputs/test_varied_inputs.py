@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from torchferry.inputs import bind
-from torchferry.inputs.values.roles import ROLES, Part
+from torchferry.inputs.values.roles import ROLES, InputRole
 from torchferry.inputs.values.vary import VALUES
 from torchferry.records import Bound, Case, Job
 
@@ -138,9 +138,9 @@ def test_what_is_searched_by_halving_stays_sorted_and_other_rising_numbers_need_
 
 def test_padded_ids_end_in_zeros_and_a_grid_has_exact_halves() -> None:
     generator = torch.Generator().manual_seed(0)
-    ids = VALUES["padded-ids"][1](torch.full((64, 6), 7), Part("ids", 1, 9), generator)
+    ids = VALUES["padded-ids"][1](torch.full((64, 6), 7), InputRole("ids", 1, 9), generator)
     assert {tuple(row.tolist()) for row in ids} == {(7,) * n + (0,) * (6 - n) for n in range(1, 7)}
-    grid = VALUES["grid"][1](torch.zeros(200), Part("float"), generator)
+    grid = VALUES["grid"][1](torch.zeros(200), InputRole("float"), generator)
     assert bool((grid.remainder(1) == 0.5).any() and (grid.remainder(0.5) == 0.125).any())
 
 

@@ -10,7 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from torchferry.records import Location
 from torchferry.report import github, html, recipe, render
-from torchferry.report.source import place
+from torchferry.report.shown_source import place
 
 
 @pytest.mark.parametrize("story", STORIES)

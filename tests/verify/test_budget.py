@@ -12,8 +12,8 @@ from torch import nn
 
 from torchferry.records import Bound, Budget, Case, Dim, Job, Signature, Step, TensorSpec
 from torchferry.verify.run.eager_trace import record
-from torchferry.verify.trials import budget as purse
-from torchferry.verify.trials.budget import DIRECTED, ESSENTIAL, SHARE, USUAL, WORK, Purse
+from torchferry.verify.trials import budget
+from torchferry.verify.trials.budget import DIRECTED, ESSENTIAL, SHARE, USUAL, WORK, TrialBudget
 from torchferry.verify.trials.work import Work, measured
 
 EXAMPLE = (torch.randn(2, 4),)
@@ -24,8 +24,8 @@ def case(budget: Budget | None = None) -> Case:
     return Case(Job(budget=budget or Budget()), (Step("inputs", bound),))
 
 
-def spent(work: float, trials: int, *, directed: bool = False, budget: Budget | None = None) -> Purse:
-    made = Purse(case(budget), Work(work))
+def spent(work: float, trials: int, *, directed: bool = False, budget: Budget | None = None) -> TrialBudget:
+    made = TrialBudget(case(budget), Work(work))
     for _ in range(trials):
         made.pay({}, directed=directed)
     return made
@@ -60,16 +60,16 @@ def test_ordinary_and_directed_trials_do_not_squeeze_each_other_out() -> None:
 
 def test_the_clock_decides_nothing_unless_the_user_sets_one(monkeypatch: pytest.MonkeyPatch) -> None:
     waiting, timed = spent(1.0, ESSENTIAL), spent(1.0, ESSENTIAL, budget=Budget(seconds=50.0))
-    monkeypatch.setattr(purse.time, "perf_counter", lambda: time.monotonic() + 1e6)
+    monkeypatch.setattr(budget.time, "perf_counter", lambda: time.monotonic() + 1e6)
     assert not waiting.late
     assert timed.late
 
 
 def test_a_trial_that_would_eat_up_what_there_is_is_passed_over() -> None:
-    made = Purse(case(), Work(WORK / SHARE / 10, sizes={"n": 4}))
+    made = TrialBudget(case(), Work(WORK / SHARE / 10, sizes={"n": 4}))
     assert made.affords({"n": 8})
     assert not made.affords({"n": 400})
-    assert Purse(case(), Work(10 * WORK, sizes={"n": 4})).affords({"n": 4})  # what the example costs may always be spent
+    assert TrialBudget(case(), Work(10 * WORK, sizes={"n": 4})).affords({"n": 4})  # what the example costs may always be spent
 
 
 class Attention(nn.Module):

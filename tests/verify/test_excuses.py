@@ -19,7 +19,7 @@ from torchferry.verify.judge.excuses.excuse import Example, Excuse, Plea
 from torchferry.verify.judge.trial import Bench
 from torchferry.verify.run.both_sides import open_sides
 from torchferry.verify.stage import laid_out
-from torchferry.verify.trials.plans import Plan
+from torchferry.verify.trials.plans import TrialPlan
 from torchferry.worker import Worker
 
 NAMES = [e.claim.split(":")[0] for e in EXCUSES]
@@ -49,7 +49,7 @@ def unexplained(excuse: Excuse, example: Example, path: Path) -> tuple[int, int]
         assert not isinstance(want, Fault)
         assert not isinstance(got, Fault)
         left = [wrong(w, g, a) for w, g, a in zip(want, got, bench.allowed, strict=True)]
-        proof = excuse.prove(Plea(bench, Plan({}, example.values, given=args), args, want, got, left))
+        proof = excuse.prove(Plea(bench, TrialPlan({}, example.values, given=args), args, want, got, left))
         found = proof.elements if proof is not None else [np.zeros(x.shape, bool) for x in left]
         return sum(int(x.sum()) for x in left), sum(int((x & ~f).sum()) for x, f in zip(left, found, strict=True))
 

@@ -117,6 +117,6 @@ def test_randomness_and_state_are_told_apart() -> None:
         import copy
 
         used = copy.deepcopy(model)
-        tape = record(used, x)
-        habits = character(model, used, tape.outputs, [x])
+        trace = record(used, x)
+        habits = character(model, used, trace.outputs, [x])
         assert (habits.random, habits.stateful) == (random, stateful)

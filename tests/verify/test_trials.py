@@ -12,7 +12,7 @@ from torch import nn
 
 from torchferry.records import Bound, Dim, Guard, Signature, TensorSpec
 from torchferry.verify.trials.landmarks import landmarks
-from torchferry.verify.trials.plans import Plan, candidates, example_sizes, plans
+from torchferry.verify.trials.plans import TrialPlan, candidates, example_sizes, plans
 
 
 def vary(sizes: dict[str, int], values: str, seed: int) -> tuple[torch.Tensor, ...]:
@@ -75,7 +75,7 @@ def test_sizes_of_the_example_are_read_from_the_signature() -> None:
 
 
 def test_one_input_alone_can_be_unusual() -> None:
-    plain, odd = Plan({}, "random", 1).args(bound()), Plan({}, "zeros", 1, only="other").args(bound())
+    plain, odd = TrialPlan({}, "random", 1).args(bound()), TrialPlan({}, "zeros", 1, only="other").args(bound())
     assert torch.equal(plain[0], odd[0])
 
 

@@ -35,7 +35,7 @@ class TooManyPieces(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ProgramPiece:
     """A program and the conditions on sizes under which it is right."""
 
     conditions: tuple[str, ...]
@@ -50,7 +50,7 @@ def joined(module: Any, bound: Bound, texts: tuple[str, ...]) -> Any:
     strategy = strategies.ordered()[0]
     names = sorted(frozenset().union(*map(symbols, texts)))
     began = time.perf_counter()
-    pieces = [Piece(texts, once(strategy, module, bound.args, bound.dynamic_shapes))]
+    pieces = [ProgramPiece(texts, once(strategy, module, bound.args, bound.dynamic_shapes))]
     until = began + max(PATIENCE, 2 * (time.perf_counter() - began))
     if (program := _general(pieces[0].program, bound)) is not None:
         return program
@@ -65,7 +65,7 @@ def joined(module: Any, bound: Bound, texts: tuple[str, ...]) -> Any:
             continue
         program = once(strategy, eager.fresh(bound.module), bound.vary(sizes, "random", 0), bound.dynamic_shapes)
         conditions = tuple(_conditions(program, bound, sizes, set(names)))
-        pieces.append(Piece(conditions, program))
+        pieces.append(ProgramPiece(conditions, program))
         if _is_right_elsewhere(pieces[-1], bound, names):
             return program
     return once(strategy, _Joined(module, pieces, bound), bound.args, bound.dynamic_shapes)
@@ -85,7 +85,7 @@ def _general(first: Any, bound: Bound) -> Any:
         program = once(strategies.ordered()[0], eager.fresh(bound.module), args, bound.dynamic_shapes)
     except Exception:  # torch may raise anything; the pieces are captured one by one then
         return None
-    piece = Piece(tuple(_conditions(program, bound, sizes, set(names))), program)
+    piece = ProgramPiece(tuple(_conditions(program, bound, sizes, set(names))), program)
     return program if _is_right_elsewhere(piece, bound, names) else None
 
 
@@ -137,7 +137,7 @@ def _conditions(program: Any, bound: Bound, sizes: dict[str, int], names: set[st
             yield guard.text
 
 
-def _is_right_elsewhere(piece: Piece, bound: Bound, names: list[str]) -> bool:
+def _is_right_elsewhere(piece: ProgramPiece, bound: Bound, names: list[str]) -> bool:
     """Say whether a piece computes what the model does also where its conditions fail: padding by nothing does no harm.
 
     Such a program needs no other beside it. Only a handful of sizes are tried here; verification tries the file at many more.
@@ -162,14 +162,16 @@ def _same(run: Any, model: Any, args: tuple[Any, ...]) -> bool:
     )
 
 
-def _uncovered(pieces: list[Piece], bound: Bound, names: list[str], refused: list[dict[str, int]]) -> dict[str, int] | None:
+def _uncovered(
+    pieces: list[ProgramPiece], bound: Bound, names: list[str], refused: list[dict[str, int]]
+) -> dict[str, int] | None:
     """Return sizes within the declared ranges that no piece is right for; those of at least 2 first, as torch sets 1 apart."""
     points = _grid(pieces, bound, names)
     open_ones = [p for p in points if p not in refused and not any(piece.covers(p) for piece in pieces)]
     return min(open_ones, key=lambda p: (any(n < 2 for n in p.values()), sum(p.values())), default=None)
 
 
-def _grid(pieces: list[Piece], bound: Bound, names: list[str]) -> list[dict[str, int]]:
+def _grid(pieces: list[ProgramPiece], bound: Bound, names: list[str]) -> list[dict[str, int]]:
     """Return sizes within the declared ranges, around those that the conditions speak of."""
     numbers = {int(n) for p in pieces for c in p.conditions for n in re.findall(r"\b\d+\b", c) if int(n) < 10**5}
     dims = [bound.signature.dim(name) or Dim(name) for name in names]
@@ -182,7 +184,7 @@ def _grid(pieces: list[Piece], bound: Bound, names: list[str]) -> list[dict[str,
 class _Joined(torch.nn.Module):
     """Runs the piece whose conditions hold for the sizes of the inputs."""
 
-    def __init__(self, module: Any, pieces: list[Piece], bound: Bound) -> None:
+    def __init__(self, module: Any, pieces: list[ProgramPiece], bound: Bound) -> None:
         super().__init__()
         for name, child in module.named_children():  # first, so that the weights keep the names they have in the model
             self.add_module(name, child)

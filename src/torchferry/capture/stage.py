@@ -8,11 +8,11 @@ from typing import Any
 import torch
 
 from torchferry import eager
-from torchferry.capture import beyond, guards, piecewise, prepare, strategies, survey, unchanged, where
+from torchferry.capture import further_obstacles, guards, piecewise, prepare, strategies, survey, unchanged, where
 from torchferry.capture.attempt import Outcome, attempt, once
 from torchferry.capture.rewrites.explore import Capture, Explored, Failed, explore, stop
 from torchferry.capture.rewrites.sites import applied, candidates
-from torchferry.capture.rewrites.source import CannotRewrite
+from torchferry.capture.rewrites.syntax_tree import CannotRewrite
 from torchferry.edits.capture import Piecewise, Prepare, Rewrite
 from torchferry.foreign.torch_modules import parameters_of
 from torchferry.records import Bound, Captured, Case, Fault, Finding, Location, Step
@@ -124,7 +124,7 @@ def _stopped(outcome: Outcome, failed: Failed, bound: Bound, rewrites: tuple[Sit
     if explored is not None:
         findings += explored.findings
     if explored is None or not explored.cleared:
-        findings = _with_more(findings, beyond.problems(bound))
+        findings = _with_more(findings, further_obstacles.problems(bound))
     if explored is not None and explored.cleared and not set(explored.sites) <= set(rewrites):
         findings.append(RewritesFound(explored.sites))
     return Step("capture", fault=fault, findings=tuple(findings), attempts=outcome.attempts)

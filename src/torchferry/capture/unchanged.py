@@ -10,7 +10,7 @@ import torch
 
 from torchferry import eager
 from torchferry.capture.rewrites.sites import applied
-from torchferry.capture.rewrites.source import CannotRewrite
+from torchferry.capture.rewrites.syntax_tree import CannotRewrite
 from torchferry.records import Bound
 from torchferry.records.sites import Site
 

@@ -18,7 +18,7 @@ from torchferry.check.reading import external, graph, source_line, structure, un
 from torchferry.check.reading.incoming import Arrival
 from torchferry.check.running import run, unchanged
 from torchferry.check.running.feeds import Declared
-from torchferry.check.running.opening import Site, explain, refusal
+from torchferry.check.running.opening import Opening, explain, refusal
 from torchferry.check.support import products
 from torchferry.check.support.of_release import lacking
 from torchferry.check.types import dtypes
@@ -85,7 +85,7 @@ def _model(job: Job, arrival: Arrival, target: Target | None, model: onnx.ModelP
         used = folder / job.file_name
         written.write(model, used, home)
         home = folder
-    found, reached = _open_and_run(job, raw, model, used, Site(target, worker, home, used.name, folder))
+    found, reached = _open_and_run(job, raw, model, used, Opening(target, worker, home, used.name, folder))
     found = [*hidden, *mends.guesses(edits), *[f for f in found if not isinstance(f, WeightsAreText)]]
     runtime = str(target) if target is not None else f"onnxruntime {worker.version()}"
     return Step(
@@ -94,7 +94,7 @@ def _model(job: Job, arrival: Arrival, target: Target | None, model: onnx.ModelP
 
 
 def _open_and_run(
-    job: Job, raw: onnx.ModelProto, model: onnx.ModelProto, used: Path, site: Site
+    job: Job, raw: onnx.ModelProto, model: onnx.ModelProto, used: Path, site: Opening
 ) -> tuple[Sequence[Finding], int]:
     key = site.worker.open(used)
     if isinstance(key, Fault):

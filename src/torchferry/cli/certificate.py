@@ -34,7 +34,7 @@ def show(path: Path, form: str) -> int:
     return int(any(f.objections for f in found.values()))
 
 
-def _say(path: Path, found: certificate.Found) -> None:
+def _say(path: Path, found: certificate.FoundCertificate) -> None:
     out = console(sys.stdout)
     if not found.objections:
         out.out(f"`{path}` was verified against its model when it was made\n")

@@ -14,7 +14,7 @@ from torchferry.certificate import given_up, versions
 from torchferry.edits.inputs import Narrow
 from torchferry.records import Case, Diagnosis, History, Job, Outcome, Repair, Signature, TensorSpec, Trial
 from torchferry.records.findings import WeightsQuantised
-from torchferry.report import said, source
+from torchferry.report import said, shown_source
 from torchferry.report.standing import feeds_mended, unwritten
 from torchferry.report.words import headline, lower_start, span
 
@@ -37,7 +37,7 @@ class Reportable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ShownPlace:
     """Where something is: the words for it, and the source line where there is one."""
 
     words: str = ""
@@ -60,7 +60,7 @@ class Problem:
     severity: str
     message: str
     help: str
-    place: Place
+    place: ShownPlace
     evidence: tuple[str, ...]
     fixed: bool
 
@@ -266,11 +266,11 @@ def _undiagnosed(case: Case, ok: bool) -> tuple[Diagnosis, ...]:
 
 def _problem(found: Diagnosis) -> Problem:
     where = found.location
-    place = Place(
-        words=source.place(where),
-        file=source.near(where.file or ""),
+    place = ShownPlace(
+        words=shown_source.place(where),
+        file=shown_source.near(where.file or ""),
         line=where.line or 0,
-        source=source.line(where.file, where.line),
+        source=shown_source.line(where.file, where.line),
         module_path=where.module_path or "",
         op=where.op or "",
         input_name=where.input_name or "",

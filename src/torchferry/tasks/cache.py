@@ -31,7 +31,7 @@ KNOWN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class CacheSlot:
     """One tensor of a cache: of which layer, and what it is (`key`, `value`, `conv_state`, `recurrent_state`)."""
 
     layer: int
@@ -103,17 +103,17 @@ class GrowingStateLayer(StateLayer, GrowingLayer):
         GrowingLayer.__init__(self, remembered["key"], remembered["value"])
 
 
-def keys_and_values(layers: int) -> tuple[Slot, ...]:
+def keys_and_values(layers: int) -> tuple[CacheSlot, ...]:
     """Return the slots of layers that are attention and nothing else."""
-    return tuple(Slot(layer, kind) for layer in range(layers) for kind in GROWING)
+    return tuple(CacheSlot(layer, kind) for layer in range(layers) for kind in GROWING)
 
 
-def slots(cache: Any) -> tuple[Slot, ...]:
+def slots(cache: Any) -> tuple[CacheSlot, ...]:
     """Return what a filled cache holds, layer by layer."""
-    return tuple(Slot(index, kind) for index, layer in enumerate(own(cache).layers) for kind in held(layer))
+    return tuple(CacheSlot(index, kind) for index, layer in enumerate(own(cache).layers) for kind in held(layer))
 
 
-def rebuilt(places: Sequence[Slot], tensors: Sequence[torch.Tensor]) -> DynamicCache:
+def rebuilt(places: Sequence[CacheSlot], tensors: Sequence[torch.Tensor]) -> DynamicCache:
     """Return a cache that holds the given tensors."""
     layers: list[dict[str, torch.Tensor]] = [{} for _ in range(1 + max(slot.layer for slot in places))]
     for slot, tensor in zip(places, tensors, strict=True):

@@ -13,9 +13,9 @@ from torchferry import eager
 from torchferry.errors import UsageError
 from torchferry.records import Call, Tolerance, Trial
 from torchferry.tasks import cache
+from torchferry.tasks.graph_parts import GraphPart, Prepared
 from torchferry.tasks.in_words import refused_in_words
 from torchferry.tasks.longest import longest
-from torchferry.tasks.prepared import Part, Prepared
 
 BATCH, SEQUENCE, PAST = "batch_size", "sequence_length", "past_sequence_length"
 TOTAL = f"{PAST} + {SEQUENCE}"
@@ -31,7 +31,7 @@ class CausalLMGraph(torch.nn.Module):
     """
 
     def __init__(
-        self, model: torch.nn.Module, slots: tuple[cache.Slot, ...], *, positions: Literal["input", "inside"] | None
+        self, model: torch.nn.Module, slots: tuple[cache.CacheSlot, ...], *, positions: Literal["input", "inside"] | None
     ) -> None:
         super().__init__()
         self.model = model
@@ -82,10 +82,10 @@ def prepare(model: Any, *, position_ids: bool = False) -> Prepared:
     return Prepared("text-generation", (part,), model, most, partial(_write, model, most), pads, partial(_given, graph, empty))
 
 
-def _part(graph: CausalLMGraph, example: tuple[Any, ...], further: tuple[Call, ...]) -> Part:
+def _part(graph: CausalLMGraph, example: tuple[Any, ...], further: tuple[Call, ...]) -> GraphPart:
     fed = ("position_ids",) if graph.positions == "input" else ()
     new = {0: BATCH, 1: SEQUENCE}
-    return Part(
+    return GraphPart(
         file_name="model.onnx",
         model=graph,
         args=example,

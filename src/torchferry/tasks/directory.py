@@ -26,7 +26,7 @@ from torchferry.runtime import tokens
 from torchferry.runtime.generator import RECORD
 from torchferry.tasks import prepare
 from torchferry.tasks.experts import dense_experts
-from torchferry.tasks.prepared import Part, Prepared
+from torchferry.tasks.graph_parts import GraphPart, Prepared
 
 # a token costs the time of every node: these passes leave half of them or fewer
 FEWER_NODES = (NoWholeSlices(), WholeProducts(), LastLogits())
@@ -104,7 +104,7 @@ def _graphs(prepared: Prepared, folder: Path, check: bool, options: Mapping[str,
     return results
 
 
-def _graph(part: Part, folder: Path, check: bool, options: Mapping[str, Any]) -> Result:
+def _graph(part: GraphPart, folder: Path, check: bool, options: Mapping[str, Any]) -> Result:
     return api.export(
         part.model,
         part.args,

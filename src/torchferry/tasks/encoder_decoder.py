@@ -19,9 +19,9 @@ from torchferry import eager
 from torchferry.errors import UsageError
 from torchferry.records import Tolerance, Trial
 from torchferry.tasks import cache
+from torchferry.tasks.graph_parts import GraphPart, Prepared
 from torchferry.tasks.in_words import refused_in_words
 from torchferry.tasks.longest import longest
-from torchferry.tasks.prepared import Part, Prepared
 
 BATCH, READ, SEQUENCE, PAST = "batch_size", "encoder_sequence_length", "sequence_length", "past_sequence_length"
 ENCODER, DECODER = "encoder_model.onnx", "decoder_model.onnx"
@@ -129,9 +129,9 @@ def prepare(model: Any, task: str) -> Prepared:
     return Prepared(task, parts, model, most, partial(_write, model, reads[:2]))
 
 
-def _encoder_part(model: Any, graph: EncoderGraph, reads: list[tuple[torch.Tensor, ...]], layers: int, masked: bool) -> Part:
+def _encoder_part(model: Any, graph: EncoderGraph, reads: list[tuple[torch.Tensor, ...]], layers: int, masked: bool) -> GraphPart:
     moving = {0: BATCH, 1: READ} if masked else {0: BATCH}
-    return Part(
+    return GraphPart(
         file_name=ENCODER,
         model=graph,
         args=reads[0],
@@ -142,10 +142,10 @@ def _encoder_part(model: Any, graph: EncoderGraph, reads: list[tuple[torch.Tenso
     )
 
 
-def _decoder_part(graph: DecoderGraph, calls: list[tuple[torch.Tensor, ...]], layers: int, masked: bool) -> Part:
+def _decoder_part(graph: DecoderGraph, calls: list[tuple[torch.Tensor, ...]], layers: int, masked: bool) -> GraphPart:
     grown = {0: BATCH, 2: PAST}
     looked = {0: BATCH, 2: READ} if masked else {0: BATCH}
-    return Part(
+    return GraphPart(
         file_name=DECODER,
         model=graph,
         args=calls[0],

@@ -19,7 +19,7 @@ from torchferry.runtime.generator import RECORD
 from torchferry.tasks import TASKS, prepare
 from torchferry.tasks.directory import in_eval, noted, written
 from torchferry.tasks.experts import dense_experts
-from torchferry.tasks.prepared import Part, Prepared
+from torchferry.tasks.graph_parts import GraphPart, Prepared
 
 PAST = "past_key_values."
 
@@ -83,7 +83,7 @@ def _graphs(prepared: Prepared, place: Path, given: tuple[Call, ...], options: M
     return result
 
 
-def _graph(part: Part, place: Path, given: tuple[Call, ...], options: Mapping[str, Any]) -> Result:
+def _graph(part: GraphPart, place: Path, given: tuple[Call, ...], options: Mapping[str, Any]) -> Result:
     return api.verify(
         part.model,
         place / part.file_name,

@@ -12,7 +12,7 @@ import sympy
 from onnx_ir.passes import common
 
 from torchferry.records import Signature, Size, TensorSpec
-from torchferry.translate.source import strip
+from torchferry.translate.node_lines import strip
 
 WORD = re.compile(r"[A-Za-z_]\w*")
 PLAIN = re.compile(r"[\w\s+*()-]+")  # what sympy can read back as it was printed

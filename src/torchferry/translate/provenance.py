@@ -8,7 +8,7 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from torchferry.records import Location
-from torchferry.translate import source
+from torchferry.translate import node_lines
 
 STACK = "pkg.torch.onnx.stack_trace"
 NOWHERE = Location()
@@ -34,8 +34,8 @@ def provenance(model: ir.Model, prefix: str) -> dict[str, Location]:
 
 def _place(node: ir.Node, prefix: str) -> Location:
     if (made_by := node.meta.get("node")) is not None:
-        return source.location(made_by, prefix)
-    file, line = source.user_frame(node.metadata_props.get(STACK, ""))
+        return node_lines.location(made_by, prefix)
+    file, line = node_lines.user_frame(node.metadata_props.get(STACK, ""))
     return Location(file=file, line=line)
 
 

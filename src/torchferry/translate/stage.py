@@ -19,17 +19,17 @@ from torchferry.foreign.torch_operators import schema_of
 from torchferry.records import Bound, Case, Fault, Job, Signature, Step, Translated
 from torchferry.records.findings import ComplexOperator, CustomOperator, OperatorRefused, OperatorWithoutOnnx
 from torchferry.releases import kernels
-from torchferry.translate import names, ops, register, source
+from torchferry.translate import names, node_lines, ops, register
 from torchferry.translate.generality import lost
 from torchferry.translate.given import given
 from torchferry.translate.limits import keep_ranges
+from torchferry.translate.normalise import dropped_checks, prepare, untranslatable
 from torchferry.translate.opset import fit
 from torchferry.translate.optimise import inline, optimise
 from torchferry.translate.passes import apply
 from torchferry.translate.passes.axes import count_from_the_front
 from torchferry.translate.passes.kernels import widen
 from torchferry.translate.passes.rounds import let_scans_be_empty
-from torchferry.translate.prepare import dropped_checks, prepare, untranslatable
 from torchferry.translate.provenance import provenance
 from torchferry.translate.save import save
 
@@ -58,7 +58,7 @@ def translate(case: Case) -> Step:
 def _checks(program: Any, prefix: str) -> Iterator[str]:
     """Yield the model's own checks of values, which the file cannot make."""
     for node, message in dropped_checks(program):
-        yield f"the check `{message}` ({source.location(node, prefix)}) is not in the file: ONNX has none"
+        yield f"the check `{message}` ({node_lines.location(node, prefix)}) is not in the file: ONNX has none"
 
 
 def _is_half_complex(node: Any) -> bool:
@@ -119,8 +119,8 @@ def _missing(nodes: list[Any], prefix: str) -> Step:
 
 
 def _finding(node: Any, prefix: str) -> CustomOperator | ComplexOperator | OperatorWithoutOnnx:
-    operator, dtype = source.operator_name(node), source.first_dtype(node)
-    schema, place = str(schema_of(node.target) or ""), source.location(node, prefix)
+    operator, dtype = node_lines.operator_name(node), node_lines.first_dtype(node)
+    schema, place = str(schema_of(node.target) or ""), node_lines.location(node, prefix)
     namespace = operator.partition("::")[0]
     if "::" in operator and namespace not in ("aten", "prims", "quantized", "quantized_decomposed"):
         return CustomOperator(operator, schema, register.has_body(operator), location=place)
@@ -134,5 +134,5 @@ def _failed(failed: torch_onnx.TranslationFailed, program: Any, prefix: str) -> 
     node = next((n for n in program.graph.nodes if n.name == failed.node), None)
     findings: tuple[OperatorRefused, ...] = ()
     if node is not None:
-        findings = (OperatorRefused(source.operator_name(node), failed.reason, location=source.location(node, prefix)),)
+        findings = (OperatorRefused(node_lines.operator_name(node), failed.reason, location=node_lines.location(node, prefix)),)
     return Step("translate", fault=Fault.of(failed), findings=findings)

@@ -24,16 +24,16 @@ from torchferry.verify.judge.compare import ENOUGH_ROWS, spread
 from torchferry.verify.judge.model_traits import traits
 from torchferry.verify.judge.tolerance import columns, loosest, measure
 from torchferry.verify.judge.trial import Bench, Judged, judge
-from torchferry.verify.run.both_sides import Sides, open_sides
-from torchferry.verify.run.eager_trace import Tape, record
+from torchferry.verify.run.both_sides import BothSides, open_sides
+from torchferry.verify.run.eager_trace import EagerTrace, record
 from torchferry.verify.run.memory import WORKER_ROOM
 from torchferry.verify.run.repeated_calls import Character, character
-from torchferry.verify.trials.budget import LARGE, Purse
+from torchferry.verify.trials.budget import LARGE, TrialBudget
 from torchferry.verify.trials.constants import loops
 from torchferry.verify.trials.coupled import coupled
 from torchferry.verify.trials.directed import directed
 from torchferry.verify.trials.landmarks import in_file
-from torchferry.verify.trials.plans import Plan, each_once, example_sizes, in_turns, plans
+from torchferry.verify.trials.plans import TrialPlan, each_once, example_sizes, in_turns, plans
 from torchferry.verify.trials.tries import Tries, all_finite
 from torchferry.verify.trials.work import measured
 from torchferry.worker import Worker
@@ -67,43 +67,43 @@ def _file(case: Case) -> Translated:
     return replace(case.value("translate"), path=case.file)
 
 
-def _verified(case: Case, sides: Sides) -> Step:
+def _verified(case: Case, sides: BothSides) -> Step:
     laid = laid_out(case, sides)
     if isinstance(laid, Fault):
         return Step("verify", fault=laid)
-    bench, habits, tape = laid
+    bench, habits, trace = laid
     graph = onnx.load(str(sides.file.path), load_external_data=False).graph
-    purse = Purse(case, measured(sides.bound, tape, bench.sizes), loops(graph))
-    tries = Tries(sides.bound, purse, finite=all_finite(tape.outputs), links=bench.links, domain=case.job.domain)
+    budget = TrialBudget(case, measured(sides.bound, trace, bench.sizes), loops(graph))
+    tries = Tries(sides.bound, budget, finite=all_finite(trace.outputs), links=bench.links, domain=case.job.domain)
     judged = tuple(_trials(case, bench, tries, graph))
-    shown = assess(case, bench, judged, habits, tape)
+    shown = assess(case, bench, judged, habits, trace)
     judged = (*judged, *shown.judged)
     trials = (*(j.trial for j in judged), *shown.redrawn)
     verified = Verified(trials, loosest(bench.allowed), ranges_shown(trials), shown.coverage)
-    told = (*shown.findings, *findings(case, bench, judged, habits, tape), *by_size(case, bench, judged))
-    return Step("verify", verified, findings=(*told, *_hardly_shown(verified)), notes=purse.notes)
+    told = (*shown.findings, *findings(case, bench, judged, habits, trace), *by_size(case, bench, judged))
+    return Step("verify", verified, findings=(*told, *_hardly_shown(verified)), notes=budget.notes)
 
 
-def laid_out(case: Case, sides: Sides) -> tuple[Bench, Character, Tape] | Fault:
+def laid_out(case: Case, sides: BothSides) -> tuple[Bench, Character, EagerTrace] | Fault:
     """Return what all trials have in common, how the model behaves, and what it did with the example; or what it raised."""
     bound: Bound = sides.bound
     used = eager.fresh(bound.module)
-    tape = record(used, bound.args, prefix=bound.prefix)
-    if tape.error is not None:
-        return Fault.of(tape.error)
+    trace = record(used, bound.args, prefix=bound.prefix)
+    if trace.error is not None:
+        return Fault.of(trace.error)
     calls = _calls(bound)
-    habits = character(bound.module, used, tape.outputs, calls)
+    habits = character(bound.module, used, trace.outputs, calls)
     lowered = "float32" if case.job.edits_for(PrepareFloat32Kernels) else None
     sizes = example_sizes(bound)
     links = coupled(sides, sizes) if case.job.onnx is not None else {}
-    kind = traits(bound.module, tape.notes, habits.random)
+    kind = traits(bound.module, trace.notes, habits.random)
     asked = case.job.tolerance
-    allowed = (asked,) * len(tape.outputs) if asked else measure(bound.module, calls, kind.coarsest, lowered)
-    if asked is None and any(o.dim() > 0 and o.numel() // max(1, o.shape[-1]) < ENOUGH_ROWS for o in tape.outputs):
+    allowed = (asked,) * len(trace.outputs) if asked else measure(bound.module, calls, kind.coarsest, lowered)
+    if asked is None and any(o.dim() > 0 and o.numel() // max(1, o.shape[-1]) < ENOUGH_ROWS for o in trace.outputs):
         shares = columns([arrays(o) for o in _several(bound, len(calls) > 1)])
         allowed = tuple(replace(a, columns=c) for a, c in zip(allowed, shares or [()] * len(allowed), strict=True))
-    usual = tuple(float(np.max(spread(array(o)))) for o in tape.outputs)
-    return Bench(sides, allowed, kind, sizes, usual, links), habits, tape
+    usual = tuple(float(np.max(spread(array(o)))) for o in trace.outputs)
+    return Bench(sides, allowed, kind, sizes, usual, links), habits, trace
 
 
 def _hardly_shown(verified: Verified) -> tuple[Finding, ...]:
@@ -143,13 +143,13 @@ def _several(bound: Bound, cheap: bool) -> list[tuple[torch.Tensor, ...]]:
 
 def _trials(case: Case, bench: Bench, tries: Tries, graph: onnx.GraphProto) -> Iterator[Judged]:
     """Yield the trials that the budget has room for; those that no call can be made of do not count."""
-    bound, purse, failures = bench.sides.bound, tries.purse, 0
+    bound, budget, failures = bench.sides.bound, tries.budget, 0
     for plan in _plans(case, bench, tries, graph):
-        if plan.level != "all" and purse.large:  # a second session on a large file costs more than it tells
+        if plan.level != "all" and budget.large:  # a second session on a large file costs more than it tells
             continue
-        if purse.late:
+        if budget.late:
             return
-        if plan.given is None and (purse.empty(directed=plan.directed) or not purse.affords(plan.sizes)):
+        if plan.given is None and (budget.empty(directed=plan.directed) or not budget.affords(plan.sizes)):
             continue
         try:
             args = plan.args(bound)
@@ -157,17 +157,17 @@ def _trials(case: Case, bench: Bench, tries: Tries, graph: onnx.GraphProto) -> I
             continue
         if case.job.onnx is not None and not bench.sides.declares(args):  # a file from elsewhere promises what it declares
             continue
-        purse.pay(plan.sizes, directed=plan.directed)
+        budget.pay(plan.sizes, directed=plan.directed)
         found = judge(bench, plan, args, thorough=failures < PROVEN)
-        tell(Event("tick", "verify", plan.title, found.trial.seconds, purse.number, purse.most))
+        tell(Event("tick", "verify", plan.title, found.trial.seconds, budget.number, budget.most))
         searched = plan.directed and plan.given is not None  # no name makes it again
         yield replace(found, trial=replace(found.trial, call=args)) if searched else found
         failures += found.trial.outcome in FAILING
-        if purse.large and failures >= ENOUGH:  # each costs seconds, and the point is made
+        if budget.large and failures >= ENOUGH:  # each costs seconds, and the point is made
             return
 
 
-def _plans(case: Case, bench: Bench, tries: Tries, graph: onnx.GraphProto) -> Iterator[Plan]:
+def _plans(case: Case, bench: Bench, tries: Tries, graph: onnx.GraphProto) -> Iterator[TrialPlan]:
     """Yield the trials to come: ordinary ones, and in turns with them those directed at something in the model or the file."""
     captured, seed = case.value("capture"), case.job.budget.seed
     doubts = tuple(Guard(f"Eq({f.says}, {f.fixed})", f.location) for f in case.findings(OutputSizeFixed))

@@ -20,7 +20,7 @@ from torchferry.result import Result
 from torchferry.verify.coverage.lively import lively, redrawable
 from torchferry.verify.coverage.weights import weights
 from torchferry.verify.judge.trial import judge
-from torchferry.verify.trials.plans import Plan
+from torchferry.verify.trials.plans import TrialPlan
 
 IDS = (torch.randint(0, 30, (2, 5)),)
 ROWS = (torch.randn(4, 8),)
@@ -153,7 +153,7 @@ def test_a_right_file_agrees_with_redrawn_weights(build: type[nn.Module], form: 
         for draw in (1, 2):
             with lively(bench, known, which, draw) as redrawn:
                 assert not isinstance(redrawn, str), redrawn
-                again = judge(redrawn, Plan({}, "example", given=args), args)
+                again = judge(redrawn, TrialPlan({}, "example", given=args), args)
                 assert again.trial.outcome == "agree", again.trial.differences
                 own = bench.sides.eager(args)
                 assert not all(np.allclose(a, b) for a, b in zip(own, again.want, strict=True))  # they are other weights

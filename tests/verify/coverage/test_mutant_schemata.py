@@ -18,7 +18,7 @@ from torchferry.verify.coverage.schemata import SELECTOR, Mutant, schemata
 from torchferry.verify.coverage.stored import stored
 from torchferry.verify.judge.trial import Bench, judge
 from torchferry.verify.run.intermediates import opened as laid_open
-from torchferry.verify.trials.plans import Plan
+from torchferry.verify.trials.plans import TrialPlan
 
 
 class Mixed(nn.Module):
@@ -68,7 +68,7 @@ def test_each_mutant_gives_what_it_gives_alone(tmp_path: Path) -> None:
     feeds = {"x": IDS[0].numpy()}
     with bench_of(model, IDS, path) as bench:
         _, every = every_mutant(bench)
-        plain = judge(bench, Plan({}, "example", given=IDS), IDS)
+        plain = judge(bench, TrialPlan({}, "example", given=IDS), IDS)
         with opened(bench, every, plain, None) as flock:
             assert len(flock.mutants) > 0.8 * len(every)
             for number, mutant in enumerate(flock.mutants):
@@ -146,8 +146,8 @@ def test_a_mutant_that_no_trial_tells_apart_is_left(tmp_path: Path) -> None:
             held = {s.name: s.values() for s in stored(inside.model, tmp_path)}
             values = {**inside.values(args), "x": args[0].numpy()}
             every = mutants(inside.model, {n: v for n, v in values.items() if n not in held}, held, 0)
-        small = judge(bench, Plan({}, "example", given=args), args)
-        large = judge(bench, Plan({}, "large", 1), bench.sides.bound.vary({}, "large", 1))
+        small = judge(bench, TrialPlan({}, "example", given=args), args)
+        large = judge(bench, TrialPlan({}, "large", 1), bench.sides.bound.vary({}, "large", 1))
         with opened(bench, [m for m in every if m.what == "constant moved"], small, None) as flock:
             (upper,) = [n for n, m in enumerate(flock.mutants) if "Clip" in m.label and n in flock.left(bench, [small])]
             assert upper not in flock.left(bench, [small, large])

@@ -23,7 +23,7 @@ from torchferry.capture.patches import (
     transformers_own,
     windows,
 )
-from torchferry.capture.patches.reach import reached
+from torchferry.capture.patches.reachable import reached
 from torchferry.eager import one_at_a_time
 from torchferry.foreign.torch_dynamo import see_all_functions
 from torchferry.records import Finding

@@ -12,7 +12,7 @@ import numpy as np
 
 from torchferry.capture.patches import numbers
 from torchferry.capture.patches.guard_origins import user_frame
-from torchferry.capture.patches.reach import Reached, like, standing_in
+from torchferry.capture.patches.reachable import Reached, like, standing_in
 from torchferry.foreign.replaced import replaced
 from torchferry.records import Finding, Location
 from torchferry.records.findings import HostRandom

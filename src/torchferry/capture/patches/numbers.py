@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from torchferry.capture.patches.reach import Reached, homes, like, standing_in
+from torchferry.capture.patches.reachable import Reached, homes, like, standing_in
 from torchferry.capture.patches.windows import OF_NUMPY
 from torchferry.foreign.replaced import replaced
 from torchferry.foreign.torch_shapes import sym_sqrt

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from torchferry.capture.patches.reach import homes, reached
+from torchferry.capture.patches.reachable import homes, reached
 from torchferry.foreign.replaced import replaced
 from torchferry.foreign.torch_tracing import eager_transforms
 from torchferry.foreign.torch_trees import tree_map

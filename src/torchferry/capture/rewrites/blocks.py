@@ -6,11 +6,11 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
+from torchferry.capture.rewrites.syntax_tree import CannotRewrite, FunctionNode
 
 
 @dataclass(slots=True)
-class Place:
+class StatementPlace:
     """A statement, the list of statements that it stands in, and the statements around that list, outermost first."""
 
     block: list[ast.stmt]
@@ -36,16 +36,16 @@ class Place:
         self.block[self.index : len(self.block) if drop_rest else self.index + 1] = statements
 
 
-def places(block: list[ast.stmt], around: tuple[ast.stmt, ...] = ()) -> Iterator[Place]:
+def places(block: list[ast.stmt], around: tuple[ast.stmt, ...] = ()) -> Iterator[StatementPlace]:
     """Yield every statement of a function's body, also inside the functions defined in it."""
     for index, statement in enumerate(block):
-        yield Place(block, index, around)
+        yield StatementPlace(block, index, around)
         for name in ("body", "orelse", "finalbody"):
             if isinstance(inner := getattr(statement, name, None), list) and inner and isinstance(inner[0], ast.stmt):
                 yield from places(inner, (*around, statement))
 
 
-def find(function: FunctionNode, line: int, wanted: Callable[[ast.stmt], bool]) -> Place:
+def find(function: FunctionNode, line: int, wanted: Callable[[ast.stmt], bool]) -> StatementPlace:
     """Return the innermost statement of a kind that has a line in its head."""
     found = [
         p for p in places(function.body) if wanted(p.statement) and _head(p.statement).start <= line < _head(p.statement).stop
@@ -55,7 +55,7 @@ def find(function: FunctionNode, line: int, wanted: Callable[[ast.stmt], bool]) 
     return found[-1]
 
 
-def around(function: FunctionNode, line: int, kind: type[ast.stmt]) -> Place:
+def around(function: FunctionNode, line: int, kind: type[ast.stmt]) -> StatementPlace:
     """Return the innermost statement of a kind that a line belongs to."""
     found = [p for p in places(function.body) if isinstance(p.statement, kind)]
     found = [p for p in found if p.statement.lineno <= line <= (p.statement.end_lineno or 0)]

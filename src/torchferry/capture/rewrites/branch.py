@@ -6,9 +6,9 @@ import ast
 import copy
 from typing import Literal
 
-from torchferry.capture.rewrites import conditions, names, source
-from torchferry.capture.rewrites.blocks import Place, always_returns, contains, find, places
-from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode, own
+from torchferry.capture.rewrites import conditions, names, syntax_tree
+from torchferry.capture.rewrites.blocks import StatementPlace, always_returns, contains, find, places
+from torchferry.capture.rewrites.syntax_tree import CannotRewrite, FunctionNode, own
 
 How = Literal["cond", "where"]
 _TALK = {"print", "warn", "warning", "info", "debug", "error", "log", "exception"}
@@ -54,7 +54,7 @@ def rewrite(function: FunctionNode, line: int, how: How) -> None:
     _rewrite_at(scope, place, how, known)
 
 
-def _rewrite_at(function: FunctionNode, place: Place, how: How, known: set[str]) -> None:
+def _rewrite_at(function: FunctionNode, place: StatementPlace, how: How, known: set[str]) -> None:
     """Rewrite one `if`; `known` are names that have a value in the functions around this one."""
     statement = place.statement
     assert isinstance(statement, ast.If)
@@ -63,7 +63,7 @@ def _rewrite_at(function: FunctionNode, place: Place, how: How, known: set[str])
         place.replace([outer])
         for side in (outer.body, outer.orelse):
             if len(side) == 1 and isinstance(side[0], ast.If) and not conditions.is_static(side[0].test):
-                _rewrite_at(function, Place(side, 0, (*place.around, outer)), how, known)
+                _rewrite_at(function, StatementPlace(side, 0, (*place.around, outer)), how, known)
         return
     if contains([statement], ast.Break, ast.Continue):
         raise CannotRewrite("it leaves a loop")
@@ -79,7 +79,7 @@ def _sides_differ(statement: ast.If) -> bool:
     return any(c.value is None or isinstance(c.value, str) for c in constants)
 
 
-def _with_rest(function: FunctionNode, place: Place, how: How, known: set[str]) -> None:
+def _with_rest(function: FunctionNode, place: StatementPlace, how: How, known: set[str]) -> None:
     """Give each side all that follows, up to the return."""
     statement = place.statement
     assert isinstance(statement, ast.If)
@@ -94,11 +94,11 @@ def _with_rest(function: FunctionNode, place: Place, how: How, known: set[str]) 
     pairs = zip(("then", "otherwise"), sides, strict=True)
     functions = [_define(name, side, operands, statement.lineno, how) for name, side in pairs]
     place.replace([*functions, ast.Return(_choose(statement, functions, operands, how))], drop_rest=True)
-    source.place_at(functions[1], statement.lineno)
+    syntax_tree.place_at(functions[1], statement.lineno)
     _elif_in(functions[1], how, before)
 
 
-def _following(function: FunctionNode, place: Place) -> list[ast.stmt]:
+def _following(function: FunctionNode, place: StatementPlace) -> list[ast.stmt]:
     """Return what runs after the branch until the function returns; only where no loop is around it."""
     if place.loop is not None:
         raise CannotRewrite("it stands in a loop")
@@ -112,7 +112,7 @@ def _following(function: FunctionNode, place: Place) -> list[ast.stmt]:
     return copy.deepcopy(rest)
 
 
-def _assignments(function: FunctionNode, place: Place, how: How, known: set[str]) -> None:
+def _assignments(function: FunctionNode, place: StatementPlace, how: How, known: set[str]) -> None:
     statement = place.statement
     assert isinstance(statement, ast.If)
     before = known | names.defined_before(function, statement.lineno)
@@ -136,11 +136,11 @@ def _assignments(function: FunctionNode, place: Place, how: How, known: set[str]
     target = ast.Tuple([ast.Name(n, ast.Store()) for n in results], ast.Store())
     place.replace([*functions, ast.Assign([target], _choose(statement, functions, operands, how))])
     _begin_as_none(function, place, missing)
-    source.place_at(functions[1], statement.lineno)
+    syntax_tree.place_at(functions[1], statement.lineno)
     _elif_in(functions[1], how, before)
 
 
-def _begin_as_none(function: FunctionNode, place: Place, missing: list[str]) -> None:
+def _begin_as_none(function: FunctionNode, place: StatementPlace, missing: list[str]) -> None:
     """Let names that one side alone sets be None before the branch, and before the loops that it stands in.
 
     To read such a name before it is set is an error in eager, so that any value will do there.
@@ -154,7 +154,7 @@ def _elif_in(function: ast.FunctionDef, how: How, known: set[str]) -> None:
     """Go on with the `elif` that now stands first in the other side."""
     for index, inner in enumerate(function.body):
         if isinstance(inner, ast.If) and not conditions.is_static(inner.test) and hasattr(inner, "was"):
-            _rewrite_at(function, Place(function.body, index, ()), how, known)
+            _rewrite_at(function, StatementPlace(function.body, index, ()), how, known)
             return
         if not isinstance(inner, ast.Assign) or hasattr(inner, "was"):
             return
@@ -234,7 +234,7 @@ def _choose(statement: ast.If, functions: list[ast.FunctionDef], operands: list[
         return ast.parse(f"torch.cond({test}, {then}, {other}, {tail})", mode="eval").body
     # a name may be None before it is set: then the side that sets it stands for both
     pick = f"lambda a, b: a if b is None else b if a is None else torch.where({test}, a, b)"
-    return ast.parse(f"{source.TREE}({pick}, {then}({given}), {other}({given}))", mode="eval").body
+    return ast.parse(f"{syntax_tree.TREE}({pick}, {then}({given}), {other}({given}))", mode="eval").body
 
 
 class _Ternary(ast.NodeTransformer):

@@ -6,9 +6,9 @@ import ast
 import copy
 
 from torchferry.capture.rewrites import conditions, names
-from torchferry.capture.rewrites.blocks import Place, find
-from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode, chosen
+from torchferry.capture.rewrites.blocks import StatementPlace, find
 from torchferry.capture.rewrites.stacked_lists import StackedLists, appended
+from torchferry.capture.rewrites.syntax_tree import CannotRewrite, FunctionNode, chosen
 
 
 def rewrite(function: FunctionNode, line: int) -> None:
@@ -48,7 +48,7 @@ def masked(statements: list[ast.stmt], flag: str, before: set[str]) -> list[ast.
     return [*saves, *statements, *picks]
 
 
-def _mask_rest(place: Place, before: set[str]) -> None:
+def _mask_rest(place: StatementPlace, before: set[str]) -> None:
     statement = place.statement
     assert isinstance(statement, ast.If)
     flag = f"skip_{statement.lineno}"
@@ -57,7 +57,7 @@ def _mask_rest(place: Place, before: set[str]) -> None:
     place.replace([ast.Assign([ast.Name(flag, ast.Store())], test), *rest], drop_rest=True)
 
 
-def _leave(function: FunctionNode, place: Place, loop: ast.For, before: set[str]) -> None:
+def _leave(function: FunctionNode, place: StatementPlace, loop: ast.For, before: set[str]) -> None:
     """A loop over a Python sequence: run all rounds, and let those after the exit have no effect."""
     statement = place.statement
     assert isinstance(statement, ast.If)

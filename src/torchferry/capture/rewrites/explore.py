@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchferry.capture.rewrites import sites
-from torchferry.capture.rewrites.source import CannotRewrite
+from torchferry.capture.rewrites.syntax_tree import CannotRewrite
 from torchferry.records import Fault, Location
 from torchferry.records.findings import CaptureStopped, DataDependent
 from torchferry.records.sites import Site

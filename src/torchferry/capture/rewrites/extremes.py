@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from torchferry.capture.rewrites.blocks import find
-from torchferry.capture.rewrites.source import FunctionNode
+from torchferry.capture.rewrites.syntax_tree import FunctionNode
 
 _LESS, _MORE = (ast.Lt, ast.LtE), (ast.Gt, ast.GtE)
 

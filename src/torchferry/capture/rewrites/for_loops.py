@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from torchferry.capture.rewrites import index_numbers, names, picked_items, slices
-from torchferry.capture.rewrites.blocks import Place, around, contains, find
-from torchferry.capture.rewrites.source import OWN, TREE, CannotRewrite, FunctionNode, named, own, place_at
+from torchferry.capture.rewrites.blocks import StatementPlace, around, contains, find
 from torchferry.capture.rewrites.stacked_lists import StackedLists, appended
 from torchferry.capture.rewrites.step_index import StepIndex
+from torchferry.capture.rewrites.syntax_tree import OWN, TREE, CannotRewrite, FunctionNode, named, own, place_at
 from torchferry.capture.rewrites.windows import Windows
 from torchferry.foreign.torch_control_flow import SCAN
 
@@ -184,7 +184,7 @@ def _at_front(loop: ast.For) -> set[str]:
     return {ast.unparse(f.value) for f in calls if isinstance(f, ast.Attribute) and f.attr == "insert"}
 
 
-def _as_statement(function: FunctionNode, line: int) -> Place:
+def _as_statement(function: FunctionNode, line: int) -> StatementPlace:
     """Return the loop on a line, or around it; a list comprehension is written out as one first."""
     try:
         return find(function, line, lambda s: isinstance(s, ast.For))
@@ -209,7 +209,7 @@ def _as_statement(function: FunctionNode, line: int) -> Place:
             if isinstance(node, ast.expr | ast.stmt):
                 node.lineno = node.end_lineno = line
     place.replace([start, loop, rest])
-    return Place(place.block, place.index + 1, place.around)
+    return StatementPlace(place.block, place.index + 1, place.around)
 
 
 class _Swap(ast.NodeTransformer):
@@ -220,7 +220,7 @@ class _Swap(ast.NodeTransformer):
         return self.new if node is self.old else super().visit(node)
 
 
-def _used_as_tensors(function: FunctionNode, place: Place, lists: list[str], length: str) -> list[ast.stmt]:
+def _used_as_tensors(function: FunctionNode, place: StatementPlace, lists: list[str], length: str) -> list[ast.stmt]:
     """Return what follows the loop, with the lists it filled being stacked tensors; they may be used in no other way."""
     rest = [StackedLists(lists, length).visit(s) for s in place.rest]
     elsewhere = [s for s in function.body if s.lineno > (place.statement.end_lineno or 0) and s not in rest and place.around]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from torchferry.capture.rewrites import source
+from torchferry.capture.rewrites import syntax_tree
 from torchferry.whose_code import is_users, may_be_a_models
 
 
@@ -62,7 +62,7 @@ def at(module: Any, file: str, line: int) -> FunctionType:
     """Return the function whose source holds a line, the smallest if several do."""
     around = [f for f in reachable(module) if f.__code__.co_filename == file and line in _lines(f.__code__)]
     if not around:
-        raise source.CannotRewrite(f"no function of the model was found at {file}:{line}")
+        raise syntax_tree.CannotRewrite(f"no function of the model was found at {file}:{line}")
     return min(around, key=lambda f: len(_lines(f.__code__)))
 
 
@@ -77,7 +77,7 @@ def needs_import(function: FunctionType) -> bool:
     return "torch" not in function.__code__.co_freevars and getattr(function.__globals__.get("torch"), "__name__", "") != "torch"
 
 
-def with_import(node: source.FunctionNode) -> None:
+def with_import(node: syntax_tree.FunctionNode) -> None:
     """Let a function import torch itself."""
     statement = ast.copy_location(ast.Import([ast.alias("torch")]), node.body[0])
     node.body.insert(1 if ast.get_docstring(node) is not None else 0, statement)

@@ -14,12 +14,12 @@ from typing import Any
 
 from torchferry.capture.rewrites import names
 from torchferry.capture.rewrites.blocks import contains, find
-from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
+from torchferry.capture.rewrites.syntax_tree import CannotRewrite, FunctionNode
 
 _HERE = f"__import__('sys').modules[{__name__!r}]"
 
 
-class Tape:
+class GivenValues:
     """The values that statements had in the eager model, in the order in which they were reached."""
 
     def __init__(self) -> None:
@@ -49,16 +49,16 @@ def _copied(value: Any) -> Any:
         return value
 
 
-_playing: list[Tape] = []
+_playing: list[GivenValues] = []
 
 
-def tape() -> Tape:
+def tape() -> GivenValues:
     """Return the tape that the rewritten code speaks to."""
     return _playing[-1]
 
 
 @contextmanager
-def playing(tape: Tape) -> Iterator[None]:
+def playing(tape: GivenValues) -> Iterator[None]:
     """Let rewritten code record on a tape, or be given what is on it, for the block."""
     _playing.append(tape)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from torchferry.capture.rewrites.blocks import find
-from torchferry.capture.rewrites.source import FunctionNode
+from torchferry.capture.rewrites.syntax_tree import FunctionNode
 
 # with nothing to add, to cut off, to repeat or to scale, these give back what they were given
 _CALLS = frozenset({"pad", "interpolate", "upsample", "repeat", "repeat_interleave", "tile", "expand", "narrow", "roll"})

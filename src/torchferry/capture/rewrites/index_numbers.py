@@ -6,8 +6,8 @@ import ast
 from collections.abc import Sequence
 
 from torchferry.capture.rewrites.blocks import places
-from torchferry.capture.rewrites.source import FunctionNode
 from torchferry.capture.rewrites.step_index import StepIndex
+from torchferry.capture.rewrites.syntax_tree import FunctionNode
 
 
 def suits(function: FunctionNode, line: int) -> bool:

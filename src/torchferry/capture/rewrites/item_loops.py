@@ -7,7 +7,7 @@ import copy
 
 from torchferry.capture.rewrites import exits, names
 from torchferry.capture.rewrites.blocks import contains, find
-from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
+from torchferry.capture.rewrites.syntax_tree import CannotRewrite, FunctionNode
 
 _PLACES = {"nonzero", "where", "argwhere"}  # these give each number once, in order, and none below zero
 _EACH_ONCE = {"unique", *_PLACES}

@@ -9,7 +9,7 @@ from typing import Any
 
 from torchferry.capture.rewrites import functions
 from torchferry.capture.rewrites.blocks import places
-from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
+from torchferry.capture.rewrites.syntax_tree import CannotRewrite, FunctionNode
 from torchferry.records import Fault, Location
 
 _SAID = re.compile(r"Attribute '(\w+)' on an outer-scope object was changed")  # found at the end of a body, with no line

@@ -6,7 +6,7 @@ import ast
 
 from torchferry.capture.rewrites import conditions, names
 from torchferry.capture.rewrites.blocks import always_returns, find
-from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
+from torchferry.capture.rewrites.syntax_tree import CannotRewrite, FunctionNode
 from torchferry.foreign.torch_trees import TREE_MAP
 
 

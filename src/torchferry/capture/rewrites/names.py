@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from torchferry.capture.rewrites.source import TREE, CannotRewrite, FunctionNode
+from torchferry.capture.rewrites.syntax_tree import TREE, CannotRewrite, FunctionNode
 
 
 def stored(nodes: Iterable[ast.AST]) -> list[str]:

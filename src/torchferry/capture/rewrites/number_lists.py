@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from torchferry.capture.rewrites.blocks import find
-from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
+from torchferry.capture.rewrites.syntax_tree import CannotRewrite, FunctionNode
 
 _READ_ONE_BY_ONE = {"enumerate", "zip", "len"}
 

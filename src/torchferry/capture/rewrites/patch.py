@@ -8,7 +8,7 @@ import linecache
 from collections.abc import Iterable
 from pathlib import Path
 
-from torchferry.capture.rewrites import source
+from torchferry.capture.rewrites import syntax_tree
 from torchferry.capture.rewrites.sites import rewritten
 from torchferry.records.sites import Site
 
@@ -23,8 +23,8 @@ def _file_diff(file: str, chosen: list[Site]) -> str:
     before = linecache.getlines(file)
     after = list(before)
     for first in sorted({s.function for s in chosen}, reverse=True):  # from the end, so that line numbers above stay true
-        tree = source.tree_of(file)
-        node = source.function_at(tree, first)
+        tree = syntax_tree.tree_of(file)
+        node = syntax_tree.function_at(tree, first)
         start, end = node.body[0].lineno, node.end_lineno or node.lineno
         new = rewritten(node, [s for s in chosen if s.function == first])
         after[start - 1 : end] = _block(new.body, before, _indent(before[start - 1]), start)

@@ -10,8 +10,8 @@ import copy
 from collections.abc import Iterable
 
 from torchferry.capture.rewrites import names
-from torchferry.capture.rewrites.source import TREE
 from torchferry.capture.rewrites.stacked_lists import appended
+from torchferry.capture.rewrites.syntax_tree import TREE
 
 
 def rewrite(loop: ast.For, before: set[str], after: set[str]) -> None:

@@ -6,7 +6,7 @@ import ast
 
 from torchferry.capture.rewrites import names
 from torchferry.capture.rewrites.blocks import find
-from torchferry.capture.rewrites.source import FunctionNode
+from torchferry.capture.rewrites.syntax_tree import FunctionNode
 
 _DTYPES = {
     "LongTensor": "torch.int64",

@@ -23,11 +23,11 @@ from torchferry.capture.rewrites import (
     names,
     number_lists,
     repeated_lists,
-    source,
+    syntax_tree,
     while_loops,
 )
-from torchferry.capture.rewrites.blocks import Place, find, places
-from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode
+from torchferry.capture.rewrites.blocks import StatementPlace, find, places
+from torchferry.capture.rewrites.syntax_tree import CannotRewrite, FunctionNode
 from torchferry.records.sites import Site
 
 
@@ -73,7 +73,7 @@ def candidates(module: Any, file: str, line: int) -> list[Site]:
     """Return the rewrites that may suit a line, best first; none when its source is not at hand."""
     try:
         first = functions.at(module, file, line).__code__.co_firstlineno
-        node = source.function_at(source.tree_of(file), first)
+        node = syntax_tree.function_at(syntax_tree.tree_of(file), first)
     except CannotRewrite:
         return []
     return [Site(file, line, first, kind, how) for kind, how in _suitable(node, line)]
@@ -83,7 +83,7 @@ def loop_of(site: Site) -> int | None:
     """Return the line on which the loop begins that a site of a loop's kind is about; None for others."""
     if site.kind not in ("for", "while"):
         return None
-    node = source.function_at(source.tree_of(site.file), site.function)
+    node = syntax_tree.function_at(syntax_tree.tree_of(site.file), site.function)
     loops = [p.statement for p in places(node.body) if isinstance(p.statement, ast.For | ast.While)]
     around = [s.lineno for s in loops if s.lineno <= site.line <= (s.end_lineno or 0)]
     return around[-1] if around else site.line
@@ -109,7 +109,7 @@ def _is_one_liner(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.If | ast.While | ast.For) and statement.body[0].lineno == statement.lineno
 
 
-def _ways(function: FunctionNode, place: Place) -> Iterator[tuple[str, str]]:
+def _ways(function: FunctionNode, place: StatementPlace) -> Iterator[tuple[str, str]]:
     """Yield the rewrites that may suit a statement, best first."""
     statement = place.statement
     if branch.is_validation(statement) or branch.raises_first(statement):
@@ -176,11 +176,11 @@ def applied(module: Any, sites: Iterable[Site]) -> Iterator[None]:
     for file, first in dict.fromkeys((s.file, s.function) for s in chosen):
         mine = [s for s in chosen if (s.file, s.function) == (file, first)]
         function = functions.at(module, file, mine[0].line)
-        tree = source.tree_of(file)
-        node = rewritten(source.function_at(tree, first), mine)
+        tree = syntax_tree.tree_of(file)
+        node = rewritten(syntax_tree.function_at(tree, first), mine)
         if functions.needs_import(function):
             functions.with_import(node)
-        codes.append((function, source.compiled(node, tree, function.__code__)))
+        codes.append((function, syntax_tree.compiled(node, tree, function.__code__)))
     with functions.given_code(codes):
         yield
 
@@ -189,5 +189,5 @@ def rewritten(node: FunctionNode, sites: Iterable[Site]) -> FunctionNode:
     """Return a function's tree with the rewrites made in it, one after the other."""
     for site in sites:
         REWRITES[site.kind, site.how](node, site.line)
-        source.place_at(node, site.line)
+        syntax_tree.place_at(node, site.line)
     return node

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from torchferry.capture.rewrites.source import CannotRewrite
+from torchferry.capture.rewrites.syntax_tree import CannotRewrite
 
 _ORDER = {
     "unbind": ("input", "dim"),

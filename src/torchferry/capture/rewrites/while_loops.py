@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from torchferry.capture.rewrites import conditions, exits, names
 from torchferry.capture.rewrites.blocks import around, contains, find
-from torchferry.capture.rewrites.source import CannotRewrite, FunctionNode, own
 from torchferry.capture.rewrites.step_index import StepIndex
+from torchferry.capture.rewrites.syntax_tree import CannotRewrite, FunctionNode, own
 from torchferry.foreign.torch_control_flow import WHILE_LOOP
 
 

@@ -31,7 +31,7 @@ LONGEST = 120.0  # seconds of trying, for large files; what is found by then and
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FreeingPlan:
     """How to let sizes move: the axes to free, the rewrites in order, and why that is only a guess (empty: it was shown)."""
 
     axes: dict[str, dict[str, str]]
@@ -60,7 +60,7 @@ class Search:
     axes: dict[str, dict[str, str]]
     before: list[tuple[Feed, list[Any]]]  # feeds at the example's sizes, and what the file gives for them
     readings: list[Reading] = field(default_factory=list)
-    guess: Plan | None = None
+    guess: FreeingPlan | None = None
     left: int = MOST_TRIES
     until: float = field(default_factory=lambda: time.monotonic() + LONGEST)
 
@@ -69,7 +69,7 @@ class Search:
         return self.left < 0 or time.monotonic() > self.until
 
 
-def plan(tracer: Tracer, example: Feed, feed: Feed, axes: dict[str, dict[str, str]]) -> Plan | None:
+def plan(tracer: Tracer, example: Feed, feed: Feed, axes: dict[str, dict[str, str]]) -> FreeingPlan | None:
     """Return how to make the model run on `feed` too and still give the same on `example`; None if we do not know.
 
     The likeliest reading that is shown to be right is taken; where none is, the likeliest that runs, as a guess.
@@ -85,7 +85,7 @@ def plan(tracer: Tracer, example: Feed, feed: Feed, axes: dict[str, dict[str, st
     return _search(search, freed, []) or search.guess
 
 
-def _search(search: Search, model: onnx.ModelProto, done: list[dict[str, Any]]) -> Plan | None:
+def _search(search: Search, model: onnx.ModelProto, done: list[dict[str, Any]]) -> FreeingPlan | None:
     """Return a plan that begins with the rewrites done; where a constant can be read in several ways each is tried."""
     reading, options = _tried(search, model, done)
     if reading is not None:
@@ -122,7 +122,7 @@ def _rewritten(model: onnx.ModelProto, option: dict[str, Any]) -> onnx.ModelProt
     return changed
 
 
-def _judged(search: Search, reading: Reading) -> Plan | None:
+def _judged(search: Search, reading: Reading) -> FreeingPlan | None:
     """Return the plan of a reading that is shown to be right; the first that is not is kept as a guess."""
     axes = _with_outputs(reading.model, search.axes, search.before[0][1], reading.given)
 
@@ -132,7 +132,7 @@ def _judged(search: Search, reading: Reading) -> Plan | None:
     mended = moved.Mended(search.tracer, reading.model, search.example, search.feed, reading.rewrites, search.axes, doubts)
     why = moved.why_not(mended, _moved_inputs(search.example, search.feed))
     search.readings.append(reading)
-    found = Plan(axes, reading.rewrites, dict(search.example), why)
+    found = FreeingPlan(axes, reading.rewrites, dict(search.example), why)
     if why:
         search.guess = search.guess or found
         return None

@@ -97,7 +97,7 @@ def cast_around(model: onnx.ModelProto, edit: CastAround) -> None:
     forget_shapes(model)
 
 
-def _around(model: onnx.ModelProto, place: graph.Place, entry: OtherType, types: dict[str, str]) -> None:
+def _around(model: onnx.ModelProto, place: graph.NodePlace, entry: OtherType, types: dict[str, str]) -> None:
     node, old, new = place.node, entry.from_, entry.to
     weaver = Weaver(model, place.label)
     if entry.how == "attribute":

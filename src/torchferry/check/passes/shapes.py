@@ -97,7 +97,7 @@ def _shape(weaver: Weaver, sizes: list[Any]) -> str:
     return weaver.op("Concat", [_size(weaver, s) for s in sizes], axis=0)
 
 
-def _new_shape(model: onnx.ModelProto, place: graph.Place, rewrite: Mapping[str, Any]) -> None:
+def _new_shape(model: onnx.ModelProto, place: graph.NodePlace, rewrite: Mapping[str, Any]) -> None:
     """Give a Reshape, Expand or Split a second input made of sizes, a Resize a fourth."""
     weaver = Weaver(model, place.label)
     place.node.input[int(rewrite.get("input", 1))] = _shape(weaver, list(rewrite["sizes"]))
@@ -106,11 +106,11 @@ def _new_shape(model: onnx.ModelProto, place: graph.Place, rewrite: Mapping[str,
         graph.set_attribute(place.node, "allowzero", None)  # 0 stands for "as the input has it"
 
 
-def _allow_zero(model: onnx.ModelProto, place: graph.Place, rewrite: Mapping[str, Any]) -> None:
+def _allow_zero(model: onnx.ModelProto, place: graph.NodePlace, rewrite: Mapping[str, Any]) -> None:
     graph.set_attribute(place.node, "allowzero", 1)
 
 
-def _equal_parts(model: onnx.ModelProto, place: graph.Place, rewrite: Mapping[str, Any]) -> None:
+def _equal_parts(model: onnx.ModelProto, place: graph.NodePlace, rewrite: Mapping[str, Any]) -> None:
     """Split into equal parts, whatever the size."""
     node, count = place.node, len(place.node.output)
     del node.input[1:]
@@ -119,7 +119,7 @@ def _equal_parts(model: onnx.ModelProto, place: graph.Place, rewrite: Mapping[st
         graph.set_attribute(node, "num_outputs", count)
 
 
-def _at_most(model: onnx.ModelProto, place: graph.Place, rewrite: Mapping[str, Any]) -> None:
+def _at_most(model: onnx.ModelProto, place: graph.NodePlace, rewrite: Mapping[str, Any]) -> None:
     """Let TopK take at most as many as there are."""
     weaver = Weaver(model, place.label)
     there = _size(weaver, ["size", place.node.input[0], int(rewrite["axis"])])
@@ -127,14 +127,14 @@ def _at_most(model: onnx.ModelProto, place: graph.Place, rewrite: Mapping[str, A
     weaver.before(place.graph, place.node)
 
 
-def _to_the_end(model: onnx.ModelProto, place: graph.Place, rewrite: Mapping[str, Any]) -> None:
+def _to_the_end(model: onnx.ModelProto, place: graph.NodePlace, rewrite: Mapping[str, Any]) -> None:
     """Let a Slice end where the given numbers say."""
     weaver = Weaver(model, place.label)
     place.node.input[2] = weaver.const(list(rewrite["ends"]))
     weaver.before(place.graph, place.node)
 
 
-def _drop_inputs(model: onnx.ModelProto, place: graph.Place, rewrite: Mapping[str, Any]) -> None:
+def _drop_inputs(model: onnx.ModelProto, place: graph.NodePlace, rewrite: Mapping[str, Any]) -> None:
     """Leave out optional inputs whose default is what they held."""
     for index in rewrite["inputs"]:
         place.node.input[index] = ""
@@ -142,7 +142,7 @@ def _drop_inputs(model: onnx.ModelProto, place: graph.Place, rewrite: Mapping[st
         del place.node.input[-1]
 
 
-def _constant(model: onnx.ModelProto, place: graph.Place, rewrite: Mapping[str, Any]) -> None:
+def _constant(model: onnx.ModelProto, place: graph.NodePlace, rewrite: Mapping[str, Any]) -> None:
     """Read, in place of a constant, one made for the sizes at hand: `pattern` says how."""
     weaver = Weaver(model, f"{place.label}/{rewrite['value']}")
     made = PATTERNS[rewrite["pattern"]](weaver, rewrite)
@@ -214,7 +214,7 @@ PATTERNS: dict[str, Callable[[Weaver, Mapping[str, Any]], str]] = {
     "counted": _counted,
     "triangle": _triangle,
 }
-REWRITES: dict[str, Callable[[onnx.ModelProto, graph.Place, Mapping[str, Any]], None]] = {
+REWRITES: dict[str, Callable[[onnx.ModelProto, graph.NodePlace, Mapping[str, Any]], None]] = {
     "new-shape": _new_shape,
     "allow-zero": _allow_zero,
     "equal-parts": _equal_parts,

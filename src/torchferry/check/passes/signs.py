@@ -24,7 +24,7 @@ def flip_weights(model: onnx.ModelProto, edit: FlipWeights) -> None:
     forget_shapes(model)
 
 
-def _flip(model: onnx.ModelProto, item: products.Found) -> None:
+def _flip(model: onnx.ModelProto, item: products.NodeProduct) -> None:
     node, to = item.reader, item.product.flipped().weights
     weaver = Weaver(model, f"{graph.label(node)}/{to}")
     node.input.extend([""] * (item.zero_point + 1 - len(node.input)))
@@ -39,7 +39,7 @@ def _moved(weaver: Weaver, value: str, to: str) -> str:
     return weaver.op("Cast", [away], to=dtypes.ENUM[to])
 
 
-def _zero_point(weaver: Weaver, node: onnx.NodeProto, item: products.Found, to: str) -> str:
+def _zero_point(weaver: Weaver, node: onnx.NodeProto, item: products.NodeProduct, to: str) -> str:
     if (given := node.input[item.zero_point]) != "":
         return _moved(weaver, given, to)
     zero = weaver.const(_away(to), to)

@@ -57,7 +57,7 @@ def position(part: Any, node: onnx.NodeProto) -> int:
     return next(i for i, n in enumerate(part.node) if n is node or n == node)
 
 
-def find(model: onnx.ModelProto, name: str) -> graph.Place | None:
+def find(model: onnx.ModelProto, name: str) -> graph.NodePlace | None:
     """Return the node of that label."""
     return next((p for p in graph.places(model) if p.label == name), None)
 

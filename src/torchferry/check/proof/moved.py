@@ -14,8 +14,8 @@ import onnx
 
 from torchferry.check.baked.reshape import Moved
 from torchferry.check.proof import rows, stretched, tables, values, windows
+from torchferry.check.proof.moved_size import MovedSize, Run, Size, draw
 from torchferry.check.proof.runs import Running, close
-from torchferry.check.proof.sides import Run, Sides, Size, draw
 from torchferry.check.running.trace import Feed, Tracer
 
 
@@ -58,7 +58,7 @@ def _size_not_shown(at: Mended, size: Size, right: Run, mended: Run, feed: Feed)
     draws = draw(right, mended, size, feed)
     if not any(values.varied(d.large, size.axes) or size.now == 1 for d in draws):
         return f"{size}: no feed could be made on which both files run, and in which the places differ"
-    sides = Sides(right, mended, size, draws)
+    sides = MovedSize(right, mended, size, draws)
     if size.was == 1 and (words := at.doubts["mixed"]() or _may_be_no_batch(sides)):
         return f"{size}: {words}"
     if rows.shown(sides) or (size.was > 1 and windows.shown(sides)):
@@ -70,7 +70,7 @@ def _size_not_shown(at: Mended, size: Size, right: Run, mended: Run, feed: Feed)
     return at.doubts["read"]() or at.doubts["any number"]()
 
 
-def _may_be_no_batch(sides: Sides) -> str:
+def _may_be_no_batch(sides: MovedSize) -> str:
     """Return why an axis of size 1 behind others may not be the batch: one before it is, as far as can be seen.
 
     Where the first axes are all seen to be mixed, as the steps of a recurrent layer are, the batch comes after them.
@@ -94,7 +94,7 @@ def _mixed(known: Any, other: Any, size: int) -> bool:
     return not close(known, other) and all(count > 1 for count in moved)
 
 
-def _stretches(at: Mended, sides: Sides, feed: Feed) -> bool:
+def _stretches(at: Mended, sides: MovedSize, feed: Feed) -> bool:
     counted = tables.read(at.tracer.model, at.rewrites, sides.size.was, sides.size.now)
     if counted is None:
         return False
@@ -105,7 +105,7 @@ def _stretches(at: Mended, sides: Sides, feed: Feed) -> bool:
         return False
     levelled = [tables.level(m, counted) for m in (at.tracer.model, at.model)]
     with Running(at.tracer, levelled[0], "level") as right, Running(at.tracer, levelled[1], "level-mended") as mended:
-        return stretched.shown(sides, Sides(right, mended, sides.size, draw(right, mended, sides.size, feed)))
+        return stretched.shown(sides, MovedSize(right, mended, sides.size, draw(right, mended, sides.size, feed)))
 
 
 def _empty(size: Size, right: Run, mended: Run, feed: Feed) -> str:

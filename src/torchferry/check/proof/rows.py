@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from torchferry.check.proof import values
+from torchferry.check.proof.moved_size import Drawn, MovedSize
 from torchferry.check.proof.runs import close
-from torchferry.check.proof.sides import Drawn, Sides
 from torchferry.check.running.trace import Feed
 
 MOST = 24  # slices that are run alone: the first, the last, and some between
 
 
-def shown(sides: Sides) -> bool:
+def shown(sides: MovedSize) -> bool:
     """Say whether each output was given, slice by slice, by the file as it came."""
     count = len(sides.draws[0].known)
     axes = [sides.axis_of(i) for i in range(count)]
@@ -33,7 +33,7 @@ def shown(sides: Sides) -> bool:
     return all(_apart(sides, d, axes) and _alone(sides, d, axes) for d in sides.draws)
 
 
-def _apart(sides: Sides, drawn: Drawn, axes: list[int | None]) -> bool:
+def _apart(sides: MovedSize, drawn: Drawn, axes: list[int | None]) -> bool:
     """Whether, at the old size, each slice gives among others what it gives among copies of itself."""
     return sides.size.was == 1 or all(
         _gives(sides, values.taken(drawn.small, sides.size.axes, [row] * sides.size.was), drawn.known, row, axes)
@@ -41,14 +41,14 @@ def _apart(sides: Sides, drawn: Drawn, axes: list[int | None]) -> bool:
     )
 
 
-def _alone(sides: Sides, drawn: Drawn, axes: list[int | None]) -> bool:
+def _alone(sides: MovedSize, drawn: Drawn, axes: list[int | None]) -> bool:
     return all(
         _gives(sides, values.taken(drawn.large, sides.size.axes, [row] * sides.size.was), drawn.whole, row, axes)
         for row in _some(sides.size.now)
     )
 
 
-def _gives(sides: Sides, copies: Feed, among: list[Any], row: int, axes: list[int | None]) -> bool:
+def _gives(sides: MovedSize, copies: Feed, among: list[Any], row: int, axes: list[int | None]) -> bool:
     """Whether copies of a slice give, in the file as it came, what the slice gives among others; each of them."""
     alone = sides.right(copies)
     if alone is None:

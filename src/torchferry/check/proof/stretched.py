@@ -20,20 +20,20 @@ from typing import Any
 import numpy as np
 
 from torchferry.check.proof import values
+from torchferry.check.proof.moved_size import Drawn, MovedSize, Size
 from torchferry.check.proof.runs import close
-from torchferry.check.proof.sides import Drawn, Sides, Size
 
 Stretch = Callable[[np.ndarray, int], np.ndarray]
 
 
-def shown(sides: Sides, level: Sides) -> bool:
+def shown(sides: MovedSize, level: MovedSize) -> bool:
     """Say whether each output is shown; `level` are the same two files without their tables of positions."""
     if sides.size.was < 2 or not sides.draws or not level.draws:  # of a single element twice over nothing is to be learned
         return False
     return all(_output_shown(sides, level, i) for i in range(len(sides.draws[0].known)))
 
 
-def _output_shown(sides: Sides, level: Sides, output: int) -> bool:
+def _output_shown(sides: MovedSize, level: MovedSize, output: int) -> bool:
     moves = sides.axis_of(output) is not None
     both = all if not moves else any
     if both(_doubled(sides, output, how) for how in (_twice_over, _each_twice)):
@@ -58,7 +58,7 @@ def _stretched(drawn: Drawn, size: Size, how: Stretch) -> dict[str, Any]:
     return feed
 
 
-def _doubled(sides: Sides, output: int, how: Stretch) -> bool:
+def _doubled(sides: MovedSize, output: int, how: Stretch) -> bool:
     """Whether the doubled example gives the doubled output; and another order the other order, if it did before."""
     axis = sides.axis_of(output)
     for drawn in sides.draws:
@@ -69,7 +69,7 @@ def _doubled(sides: Sides, output: int, how: Stretch) -> bool:
     return _keeps_order(sides, output)
 
 
-def _last_copies(sides: Sides, output: int) -> bool:
+def _last_copies(sides: MovedSize, output: int) -> bool:
     """Whether the last copy of each doubled element gives what the element gave: all that it may look back at is doubled."""
     axis = sides.axis_of(output)
     if axis is None or axis < 0:
@@ -84,7 +84,7 @@ def _last_copies(sides: Sides, output: int) -> bool:
     return True
 
 
-def _begins(sides: Sides, output: int) -> bool:
+def _begins(sides: MovedSize, output: int) -> bool:
     """Whether the output's first part is what it was, and what comes behind never mattered to it."""
     axis, size = sides.axis_of(output), sides.size
     if axis is None or axis < 0:
@@ -94,7 +94,7 @@ def _begins(sides: Sides, output: int) -> bool:
     )
 
 
-def _begins_alike(sides: Sides, drawn: Drawn, output: int, axis: int) -> bool:
+def _begins_alike(sides: MovedSize, drawn: Drawn, output: int, axis: int) -> bool:
     small = values.resized(drawn.large, sides.size.axes, sides.size.was)
     known, new = sides.right(small), drawn.whole[output]
     if known is None:
@@ -106,7 +106,7 @@ def _begins_alike(sides: Sides, drawn: Drawn, output: int, axis: int) -> bool:
     return grew and close(np.take(new, range(shorter), axis), np.take(old, range(shorter), axis))
 
 
-def _blind_to_what_follows(sides: Sides, drawn: Drawn, output: int, axis: int) -> bool:
+def _blind_to_what_follows(sides: MovedSize, drawn: Drawn, output: int, axis: int) -> bool:
     """Whether, at the old size, other things behind a place leave what is given up to it as it is: at every place."""
     size, other = sides.size, values.resized(values.drawn(drawn.large, 5), sides.size.axes, sides.size.was)
     count = drawn.known[output].shape[axis]
@@ -120,7 +120,7 @@ def _blind_to_what_follows(sides: Sides, drawn: Drawn, output: int, axis: int) -
     return True
 
 
-def _hidden_behind(sides: Sides, output: int) -> bool:
+def _hidden_behind(sides: MovedSize, output: int) -> bool:
     """Whether what a mask hides behind the old size leaves the output, or its first part, as it was."""
     size = sides.size
     masks = [(name, axis) for name, axis in size.axes if "mask" in name.lower()]
@@ -141,7 +141,7 @@ def _hidden_behind(sides: Sides, output: int) -> bool:
     return True
 
 
-def _keeps_order(sides: Sides, output: int) -> bool:
+def _keeps_order(sides: MovedSize, output: int) -> bool:
     """Whether the mended file follows a change of order at the new size, if the file did at its own."""
     axis = sides.axis_of(output)
     for drawn in sides.draws:
@@ -151,7 +151,7 @@ def _keeps_order(sides: Sides, output: int) -> bool:
     return True
 
 
-def _follows(run: Any, feed: Any, given: list[Any], count: int, sides: Sides, output: int, axis: int | None) -> bool:
+def _follows(run: Any, feed: Any, given: list[Any], count: int, sides: MovedSize, output: int, axis: int | None) -> bool:
     order = np.roll(np.arange(count)[::-1], 1)
     other = run(values.taken(feed, sides.size.axes, order))
     if other is None:

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from torchferry.check.proof import values
+from torchferry.check.proof.moved_size import Drawn, MovedSize
 from torchferry.check.proof.runs import close
-from torchferry.check.proof.sides import Drawn, Sides
 
 MOST = 48  # windows that are run
 
 
-def shown(sides: Sides) -> bool:
+def shown(sides: MovedSize) -> bool:
     """Say whether every place of every output was given by the file as it came."""
     axes = [sides.axis_of(i) for i in range(len(sides.draws[0].known))]
     if any(a is None or a < 0 for a in axes) or abs(sides.size.now - sides.size.was) >= MOST:
@@ -31,21 +31,21 @@ def shown(sides: Sides) -> bool:
     return all(_all_places(sides, drawn, axes, steps, cover) for drawn in sides.draws)
 
 
-def _all_places(sides: Sides, drawn: Drawn, axes: Any, steps: Any, cover: Any) -> bool:
+def _all_places(sides: MovedSize, drawn: Drawn, axes: Any, steps: Any, cover: Any) -> bool:
     covered = [np.zeros(w.shape[a], bool) for w, a in zip(drawn.whole, axes, strict=True)]
     for start in range(abs(sides.size.now - sides.size.was) + 1):
         cover(sides, drawn, start, axes, steps, covered)
     return all(c.all() for c in covered)
 
 
-def _step(sides: Sides, output: int, axis: int) -> int | None:
+def _step(sides: MovedSize, output: int, axis: int) -> int | None:
     """Return how many places of the inputs one of an output stands for; None where that is not a whole number."""
     old, new = sides.draws[0].known[output].shape[axis], sides.draws[0].whole[output].shape[axis]
     step, rest = divmod(sides.size.now - sides.size.was, new - old)
     return step if rest == 0 and step > 0 else None
 
 
-def _covered_by_windows(sides: Sides, drawn: Drawn, start: int, axes: Any, steps: Any, covered: list[np.ndarray]) -> None:
+def _covered_by_windows(sides: MovedSize, drawn: Drawn, start: int, axes: Any, steps: Any, covered: list[np.ndarray]) -> None:
     """Mark the places that a window gives, and that do not hang on what stands where it was cut off."""
     size = sides.size
     window = values.taken(drawn.large, size.axes, range(start, start + size.was))
@@ -67,7 +67,7 @@ def _covered_by_windows(sides: Sides, drawn: Drawn, start: int, axes: Any, steps
                 covered[i][there] = True
 
 
-def _covered_by_longer(sides: Sides, drawn: Drawn, start: int, axes: Any, steps: Any, covered: list[np.ndarray]) -> None:
+def _covered_by_longer(sides: MovedSize, drawn: Drawn, start: int, axes: Any, steps: Any, covered: list[np.ndarray]) -> None:
     """Mark the places that the file gives for what is fed with other things before and behind it, whatever these are."""
     size = sides.size
     rests = [values.resized(values.drawn(drawn.large, seed), size.axes, size.was - size.now) for seed in (7, 8)]

@@ -31,7 +31,7 @@ LONGEST = 255  # bytes in the name of a file
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class StoredTensor:
     """One tensor's place in a data file: where it begins, how many bytes it takes there, how many its dims need."""
 
     tensor: str
@@ -46,15 +46,15 @@ class Piece:
         return self.offset + (self.length if self.length is not None else self.needs or 0)
 
 
-def pieces(model: onnx.ModelProto) -> list[Piece]:
+def pieces(model: onnx.ModelProto) -> list[StoredTensor]:
     """Return where each externally stored tensor is kept."""
     return [piece_of(t) for t in graph.tensors(model) if graph.external(t)]
 
 
-def piece_of(tensor: onnx.TensorProto) -> Piece:
+def piece_of(tensor: onnx.TensorProto) -> StoredTensor:
     """Return where an externally stored tensor is kept."""
     entries = {e.key: e.value for e in tensor.external_data}
-    return Piece(
+    return StoredTensor(
         tensor.name,
         entries.get("location", ""),
         _number(entries.get("offset")) or 0,
@@ -78,7 +78,7 @@ def _number(text: str | None) -> int | None:
 
 def findings(model: onnx.ModelProto, folder: Path, own: str) -> list[Finding]:
     """Return what is wrong with the data files of a model that lies in `folder` under the name `own`."""
-    by_location: dict[str, list[Piece]] = {}
+    by_location: dict[str, list[StoredTensor]] = {}
     for piece in pieces(model):
         by_location.setdefault(piece.location, []).append(piece)
     moves = _moves(model, by_location, folder, own)
@@ -86,7 +86,7 @@ def findings(model: onnx.ModelProto, folder: Path, own: str) -> list[Finding]:
     return [f for x, group in by_location.items() for f in _examine(x, group, folder, where, moves.get(x))]
 
 
-def _examine(location: str, group: list[Piece], folder: Path, where: Location, moved: Meant | None) -> Iterator[Finding]:
+def _examine(location: str, group: list[StoredTensor], folder: Path, where: Location, moved: Meant | None) -> Iterator[Finding]:
     weights = WeightsFile(location, tuple(p.tensor for p in group), max(p.end for p in group))
     if not _there(location, folder):
         trouble = path_trouble(location)
@@ -137,7 +137,7 @@ class Meant:
     guess: str = ""
 
 
-def _moves(model: onnx.ModelProto, by_location: dict[str, list[Piece]], folder: Path, own: str) -> dict[str, Meant]:
+def _moves(model: onnx.ModelProto, by_location: dict[str, list[StoredTensor]], folder: Path, own: str) -> dict[str, Meant]:
     """Return the file meant by each location that leads nowhere; none where the tensors of another location lie."""
     there = {x: posixpath.normpath(x) for x in by_location if _there(x, folder)}
     if len(lost := [x for x in by_location if x not in there]) == 1 and (certified := recorded(model)) is not None:
@@ -154,7 +154,7 @@ def _moves(model: onnx.ModelProto, by_location: dict[str, list[Piece]], folder: 
     return {x: m for x, m in moves.items() if free(x)}
 
 
-def _elsewhere(location: str, group: list[Piece], folder: Path, own: str) -> Meant | None:
+def _elsewhere(location: str, group: list[StoredTensor], folder: Path, own: str) -> Meant | None:
     """Return the file that is meant: the one of the recorded checksum, else of the recorded name and length; or a likely one.
 
     The size alone shows nothing: any file may have it.

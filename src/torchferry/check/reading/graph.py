@@ -15,7 +15,7 @@ SMALL = 1 << 16  # constants of more elements are weights, not shapes, masks or 
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NodePlace:
     """A node, the graph (or function) whose list it stands in, and the node whose attribute that graph is."""
 
     node: onnx.NodeProto
@@ -33,17 +33,17 @@ def label(node: onnx.NodeProto) -> str:
     return node.name or next((o for o in node.output if o), "") or node.op_type
 
 
-def places(model: onnx.ModelProto) -> Iterator[Place]:
+def places(model: onnx.ModelProto) -> Iterator[NodePlace]:
     """Yield every node of the model: the main graph's, its subgraphs', and those of the model's own functions."""
     yield from nodes_of(model.graph)
     for function in model.functions:
         yield from nodes_of(function)
 
 
-def nodes_of(graph: Any, owner: onnx.NodeProto | None = None) -> Iterator[Place]:
+def nodes_of(graph: Any, owner: onnx.NodeProto | None = None) -> Iterator[NodePlace]:
     """Yield the nodes of a graph, each followed by those of its subgraphs."""
     for node in graph.node:
-        yield Place(node, graph, owner)
+        yield NodePlace(node, graph, owner)
         for subgraph in subgraphs(node):
             yield from nodes_of(subgraph, node)
 
@@ -68,7 +68,7 @@ def tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     return (tensor for tensor, _ in stored(model))
 
 
-def stored(model: onnx.ModelProto) -> Iterator[tuple[onnx.TensorProto, Place | None]]:
+def stored(model: onnx.ModelProto) -> Iterator[tuple[onnx.TensorProto, NodePlace | None]]:
     """Yield every tensor stored in the model, with the node that has it as an attribute; None for initializers."""
     for graph in graphs(model):
         yield from ((tensor, None) for tensor in graph.initializer)

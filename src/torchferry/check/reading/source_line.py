@@ -44,7 +44,7 @@ def located(model: onnx.ModelProto, found: list[Finding]) -> list[Finding]:
     return [_located(f, by_label.get(f.location.onnx_node or "") if f.location else None) for f in found]
 
 
-def _located(finding: Finding, place: graph.Place | None) -> Finding:
+def _located(finding: Finding, place: graph.NodePlace | None) -> Finding:
     if place is None or finding.location is None or finding.location.line is not None:
         return finding
     known = of(place.node) or next((w for n in _neighbours(place) if (w := of(n)) is not None), None)
@@ -53,7 +53,7 @@ def _located(finding: Finding, place: graph.Place | None) -> Finding:
     return replace(finding, location=replace(finding.location, file=known.file, line=known.line, module_path=known.module_path))
 
 
-def _neighbours(place: graph.Place) -> list[onnx.NodeProto]:
+def _neighbours(place: graph.NodePlace) -> list[onnx.NodeProto]:
     """Return the nodes that read what a node makes, then those that make what it reads: plumbing has no line of its own."""
     readers = graph.readers(place.graph)
     makers = graph.makers(place.graph)

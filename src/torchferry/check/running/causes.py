@@ -48,7 +48,7 @@ def explain(tracer: Tracer, failure: Failure, feed: Feed) -> NodeFailed:
     return replace(cause, location=Location(onnx_node=place.label, op=place.node.op_type))
 
 
-def _reaching(tracer: Tracer, place: graph.Place, feed: Feed) -> dict[str, Any]:
+def _reaching(tracer: Tracer, place: graph.NodePlace, feed: Feed) -> dict[str, Any]:
     """Return the values that a node of the main graph read when it failed."""
     known = {**graph.constants(tracer.model.graph), **feed}
     known |= {t.name: _Sized(tuple(t.dims)) for t in tracer.model.graph.initializer if t.name not in known}

@@ -40,7 +40,7 @@ TENSOR = (
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class Opening:
     """Where a file is opened: for whom (None: the installed runtime), in which worker, beside which data, with what scratch."""
 
     asked: Target | None
@@ -55,7 +55,7 @@ class Site:
         return self.asked or releases.parse(None)
 
 
-def explain(model: onnx.ModelProto, fault: Fault, site: Site) -> Sequence[Finding]:
+def explain(model: onnx.ModelProto, fault: Fault, site: Opening) -> Sequence[Finding]:
     """Return why opening failed, the nearest reasons first: each group is looked at only when those before are clean."""
     found: Sequence[Finding] = [
         *external.findings(model, site.home, site.own),
@@ -78,7 +78,7 @@ def explain(model: onnx.ModelProto, fault: Fault, site: Site) -> Sequence[Findin
     return mismatch.findings(flat, fault, named(fault.text)) or [_refusal_at(flat, fault, prober, types)]
 
 
-def _named_fault(model: onnx.ModelProto, fault: Fault, site: Site) -> Fault:
+def _named_fault(model: onnx.ModelProto, fault: Fault, site: Opening) -> Fault:
     """Return the same refusal of a copy in which every node has a name, so that the words can name it."""
     if all(p.node.name for p in graph.places(model)):
         return fault

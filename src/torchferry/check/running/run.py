@@ -195,7 +195,7 @@ def _axis_name(spec: Declared, axis: int, feed: Feed) -> str:
     return "batch" if axis == 0 else f"{spec.name}_{axis}"
 
 
-def _plan(opened: Opened, tracer: Tracer, failure: Failure, feed: Feed, good: list[Feed]) -> search.Plan | None:
+def _plan(opened: Opened, tracer: Tracer, failure: Failure, feed: Feed, good: list[Feed]) -> search.FreeingPlan | None:
     """Return a plan found from a feed that runs: one of the user's, or one of the sizes that constants speak of.
 
     The first that is shown to be right; where none is, the first of all, as a guess.
@@ -204,7 +204,7 @@ def _plan(opened: Opened, tracer: Tracer, failure: Failure, feed: Feed, good: li
     sizes = _symbols(opened.declared, feed)
     if plans or not sizes:
         return next((p for p in plans if not p.guess), plans[0] if plans else None)
-    guessed: search.Plan | None = None
+    guessed: search.FreeingPlan | None = None
     full = {s: v or 2 for s, v in sizes.items()}
     likely = ([full] if full != sizes else []) + guesses.example_guesses(failure, tracer.model, sizes)
     for guess in likely[:MOST_GUESSES]:
@@ -253,6 +253,6 @@ def _resized(array: Any, spec: Declared | None, sizes: Mapping[str, int]) -> Any
     return np.ascontiguousarray(array) if array.ndim else array  # numpy gives a scalar an axis
 
 
-def _moving(plan: search.Plan, feed: Feed) -> MovingSizes:
+def _moving(plan: search.FreeingPlan, feed: Feed) -> MovingSizes:
     example, fed = ({n: a.shape for n, a in f.items() if isinstance(a, np.ndarray)} for f in (plan.example, feed))
     return MovingSizes(plan.axes, plan.rewrites, plan.guess, example, fed)

@@ -67,7 +67,7 @@ def missing(model: onnx.ModelProto, types: Types, oracle: Oracle, target: Target
     return [f for place in graph.nodes_of(model.graph) for f in _examine(place, types, oracle, target, graph.opset(model) or 1)]
 
 
-def _examine(place: graph.Place, types: Types, oracle: Oracle, target: Target, opset: int) -> Iterator[NoKernel]:
+def _examine(place: graph.NodePlace, types: Types, oracle: Oracle, target: Target, opset: int) -> Iterator[NoKernel]:
     node = place.node
     if not oracle.lacks(node, types.of):
         return

@@ -28,17 +28,17 @@ VIEWS = ("Transpose", "Reshape", "Squeeze", "Unsqueeze", "Identity")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class NodeProduct:
     """A product in a file: its node, its kind, and where its weights and their zero point are read."""
 
-    place: graph.Place
+    place: graph.NodePlace
     product: Product
     reader: onnx.NodeProto  # the node itself, or the DequantizeLinear before it
     weights: int  # which of the reader's inputs
     zero_point: int  # likewise
 
 
-def found(model: onnx.ModelProto) -> Iterator[Found]:
+def found(model: onnx.ModelProto) -> Iterator[NodeProduct]:
     """Yield the products of 8-bit integers of a model's graphs."""
     if not any(place.node.op_type in NAMES for place in graph.places(model)):
         return
@@ -46,10 +46,10 @@ def found(model: onnx.ModelProto) -> Iterator[Found]:
     for part in graph.graphs(model):
         makers = graph.makers(part)
         for node in part.node:
-            yield from _of(graph.Place(node, part), types, makers)
+            yield from _of(graph.NodePlace(node, part), types, makers)
 
 
-def _of(place: graph.Place, types: Mapping[str, str], makers: Mapping[str, onnx.NodeProto]) -> Iterator[Found]:
+def _of(place: graph.NodePlace, types: Mapping[str, str], makers: Mapping[str, onnx.NodeProto]) -> Iterator[NodeProduct]:
     node = place.node
     key = ("" if node.domain == "ai.onnx" else node.domain, node.op_type)
     if key in INPUTS:
@@ -60,13 +60,13 @@ def _of(place: graph.Place, types: Mapping[str, str], makers: Mapping[str, onnx.
     if key == BLOCKS:
         settings = graph.attributes(node)
         if settings.get("bits") == 8 and settings.get("accuracy_level") == 4:  # others are computed in floats
-            yield Found(place, Product(*BLOCKS, "int8", "uint8", int(settings["block_size"])), node, 1, 3)
+            yield NodeProduct(place, Product(*BLOCKS, "int8", "uint8", int(settings["block_size"])), node, 1, 3)
     if key[0] == "" and key[1] in FUSED:
         sides = [_behind_views(makers.get(name), makers) for name in node.input[:2]]
         read = [n for n in sides if n is not None and n.op_type == "DequantizeLinear"]
         kinds = [types.get(n.input[0], "") for n in read]
         if len(read) == 2 and set(kinds) <= set(EIGHT_BITS):
-            yield Found(place, Product(QDQ, key[1], kinds[0], kinds[1]), read[1], 0, 2)
+            yield NodeProduct(place, Product(QDQ, key[1], kinds[0], kinds[1]), read[1], 0, 2)
 
 
 def _behind_views(node: onnx.NodeProto | None, makers: Mapping[str, onnx.NodeProto]) -> onnx.NodeProto | None:
@@ -77,16 +77,16 @@ def _behind_views(node: onnx.NodeProto | None, makers: Mapping[str, onnx.NodePro
 
 
 def _kind(
-    place: graph.Place, types: Mapping[str, str], key: tuple[str, str], weights: tuple[int, int], rounds: bool
-) -> Iterator[Found]:
+    place: graph.NodePlace, types: Mapping[str, str], key: tuple[str, str], weights: tuple[int, int], rounds: bool
+) -> Iterator[NodeProduct]:
     """Yield a product of an operator, where both its types are known."""
     read = place.node.input[weights[0]] if len(place.node.input) > weights[0] else ""
     kinds = "uint8" if rounds else types.get(place.node.input[0], ""), types.get(read, "")
     if set(kinds) <= set(EIGHT_BITS):
-        yield Found(place, Product(*key, *kinds), place.node, *weights)
+        yield NodeProduct(place, Product(*key, *kinds), place.node, *weights)
 
 
-def cut_off(model: onnx.ModelProto, home: Path) -> list[Found]:
+def cut_off(model: onnx.ModelProto, home: Path) -> list[NodeProduct]:
     """Return the products that this processor cuts off, as far as weights tell: small ones are safe with any kernel."""
     wrong = [f for f in found(model) if not exact(f.product)]
     stored = {t.name: t for part in graph.graphs(model) for t in part.initializer} if wrong else {}
@@ -114,13 +114,13 @@ def _values(tensor: onnx.TensorProto, kind: str, home: Path) -> np.ndarray | Non
 
 def findings(model: onnx.ModelProto, home: Path) -> list[ProductCutOff]:
     """Return one finding for each kind of product that comes out wrong on this processor."""
-    kinds: dict[Product, list[Found]] = {}
+    kinds: dict[Product, list[NodeProduct]] = {}
     for item in cut_off(model, home):
         kinds.setdefault(item.product, []).append(item)
     return [_finding(product, items) for product, items in kinds.items()]
 
 
-def _finding(product: Product, items: list[Found]) -> ProductCutOff:
+def _finding(product: Product, items: list[NodeProduct]) -> ProductCutOff:
     first = items[0].place
     told = answer(product, 1)
     return ProductCutOff(

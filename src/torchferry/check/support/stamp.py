@@ -80,7 +80,7 @@ def misstamped(model: onnx.ModelProto, target: Target) -> list[NodeNotInOpset]:
     return found
 
 
-def _standard(model: onnx.ModelProto) -> list[tuple[graph.Place, int]]:
+def _standard(model: onnx.ModelProto) -> list[tuple[graph.NodePlace, int]]:
     """Return the nodes of the standard's own domain, each with the opset of its part: functions bring their own stamps."""
     parts = [(model.graph, graph.opset(model)), *((f, graph.opset(f)) for f in model.functions)]
     return [

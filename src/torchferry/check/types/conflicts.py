@@ -136,17 +136,17 @@ def _accepted(unfit: Unfit) -> str | None:
     return next((w for w in wishes[unfit.type in dtypes.FLOATS] if w in unfit.allowed), None)
 
 
-def _declaration(value: str, said: str, real: str, place: graph.Place, output: bool) -> DeclaredTypeWrong:
+def _declaration(value: str, said: str, real: str, place: graph.NodePlace, output: bool) -> DeclaredTypeWrong:
     return DeclaredTypeWrong(value, said, real, output, place.node.op_type, location=_at(place))
 
 
-def _branch(place: graph.Place, index: int, words: list[str], said: dict[str, str]) -> BranchTypesDiffer:
+def _branch(place: graph.NodePlace, index: int, words: list[str], said: dict[str, str]) -> BranchTypesDiffer:
     output = place.node.output[index]
     to = said[output] if said.get(output) in words else max(words, key=lambda w: RANK.index(w) if w in RANK else -1)
     return BranchTypesDiffer(output, index, tuple(words), to, location=_at(place))
 
 
-def _carried(place: graph.Place, index: int, words: list[str], said: dict[str, str]) -> CarriedTypesDiffer:
+def _carried(place: graph.NodePlace, index: int, words: list[str], said: dict[str, str]) -> CarriedTypesDiffer:
     """Return what a Loop or Scan carries in several types; a type that loses nothing wins, the declared one among equals."""
     node = place.node
     output = dict(enumerate(node.output)).get(index - 2 if node.op_type == "Loop" else index, "")
@@ -155,5 +155,5 @@ def _carried(place: graph.Place, index: int, words: list[str], said: dict[str, s
     return CarriedTypesDiffer(node.input[index], index, tuple(words), to, location=_at(place))
 
 
-def _at(place: graph.Place) -> Location:
+def _at(place: graph.NodePlace) -> Location:
     return Location(onnx_node=place.label, op=place.node.op_type)

@@ -38,7 +38,7 @@ BY_ATTRIBUTE: dict[str, tuple[str, str | None]] = {
 class Conflict:
     """A node whose inputs must be of one type and are not: {input name: type} in order, and the types that it takes."""
 
-    place: graph.Place
+    place: graph.NodePlace
     types: dict[str, str]
     allowed: tuple[str, ...]
 
@@ -47,7 +47,7 @@ class Conflict:
 class Unfit:
     """An input of a type that the operator does not take at all."""
 
-    place: graph.Place
+    place: graph.NodePlace
     value: str
     parameter: str
     type: str
@@ -61,9 +61,11 @@ class Types:
     of: dict[str, str] = field(default_factory=dict)
     conflicts: list[Conflict] = field(default_factory=list)
     unfit: list[Unfit] = field(default_factory=list)
-    declared: dict[str, tuple[str, str, graph.Place]] = field(default_factory=dict)  # value: (declared, real, its maker)
-    branches: list[tuple[graph.Place, int, list[str]]] = field(default_factory=list)  # If, output index, a type for each branch
-    carried: list[tuple[graph.Place, int, list[str]]] = field(default_factory=list)  # Loop or Scan, input index, the types
+    declared: dict[str, tuple[str, str, graph.NodePlace]] = field(default_factory=dict)  # value: (declared, real, its maker)
+    branches: list[tuple[graph.NodePlace, int, list[str]]] = field(
+        default_factory=list
+    )  # If, output index, a type for each branch
+    carried: list[tuple[graph.NodePlace, int, list[str]]] = field(default_factory=list)  # Loop or Scan, input index, the types
 
 
 def infer(model: onnx.ModelProto) -> Types:
@@ -82,7 +84,7 @@ def _graph(part: onnx.GraphProto, found: Types, versions: dict[str, int], owner:
             found.of[value.name] = word
     said = {v.name: w for v in (*part.output, *part.value_info) if (w := declared(v)) is not None}
     for node in part.node:
-        place = graph.Place(node, part, owner)
+        place = graph.NodePlace(node, part, owner)
         for subgraph in graph.subgraphs(node):
             _loop_inputs(node, subgraph, found)
             _graph(subgraph, found, versions, node)
@@ -104,7 +106,7 @@ def _loop_inputs(node: onnx.NodeProto, body: onnx.GraphProto, found: Types) -> N
                 found.of[inner.name] = found.of[outer]
 
 
-def _node(place: graph.Place, found: Types, versions: dict[str, int], said: dict[str, str]) -> None:
+def _node(place: graph.NodePlace, found: Types, versions: dict[str, int], said: dict[str, str]) -> None:
     node = place.node
     domain = "" if node.domain in schemas.STANDARD else node.domain
     schema = schemas.schema(node.op_type, versions.get(domain, 1), domain) or _foreign(node.op_type, domain)
@@ -141,7 +143,7 @@ def _foreign(op_type: str, domain: str) -> Any | None:
     return ort.schema(domain, op_type)
 
 
-def _results(place: graph.Place, schema: Any | None, found: Types) -> dict[str, str]:
+def _results(place: graph.NodePlace, schema: Any | None, found: Types) -> dict[str, str]:
     node = place.node
     bound: dict[str, str] = {}
     if schema is None:
@@ -219,7 +221,7 @@ def _constant_type(node: onnx.NodeProto) -> str:
     return "float"
 
 
-def _subgraph_results(place: graph.Place, found: Types, said: dict[str, str]) -> dict[str, str]:
+def _subgraph_results(place: graph.NodePlace, found: Types, said: dict[str, str]) -> dict[str, str]:
     """Return the types that If, Loop and Scan give: those of their branches' outputs, where these agree."""
     node = place.node
     bodies = list(graph.subgraphs(node))
@@ -249,7 +251,7 @@ def states(node: onnx.NodeProto, body: onnx.GraphProto) -> list[tuple[int, int, 
     return [(i, i, i) for i in range(min(count, len(body.input), len(body.output)))]
 
 
-def _carried(place: graph.Place, body: onnx.GraphProto, found: Types) -> None:
+def _carried(place: graph.NodePlace, body: onnx.GraphProto, found: Types) -> None:
     """Note what begins as one type and comes out of a turn as another."""
     for outer, inner, result in states(place.node, body):
         words = [found.of.get(n) for n in (place.node.input[outer], body.input[inner].name, body.output[result].name)]
@@ -286,7 +288,7 @@ def _plain(schema: Any, variable: str) -> str | None:
     )
 
 
-def _check_allowed(place: graph.Place, schema: Any, parameter: Any, value: str, found: Types) -> None:
+def _check_allowed(place: graph.NodePlace, schema: Any, parameter: Any, value: str, found: Types) -> None:
     word = found.of[value]
     allowed = _allowed(schema, _variable(parameter))
     if allowed and f"tensor({word})" not in allowed and any(a.startswith("tensor(") for a in allowed):

@@ -19,15 +19,15 @@ from torchferry.inputs.binding.callee import Callee, find
 from torchferry.inputs.binding.feeds import Feeder, dtype_name
 from torchferry.inputs.binding.flat import is_output
 from torchferry.inputs.binding.notices import failed_example, nothing_to_give, notices
-from torchferry.inputs.binding.prepared import Prepared, prepare
-from torchferry.inputs.sizes.discover import Found, discover, nothing_moves, within
+from torchferry.inputs.binding.reading import Prepared, prepare
+from torchferry.inputs.sizes.discover import FoundSizes, discover, nothing_moves, within
 from torchferry.inputs.sizes.narrowed import CannotNarrow, narrowed
 from torchferry.inputs.sizes.probing import Observed, Prober, observe
 from torchferry.inputs.values import domain
 from torchferry.inputs.values.accepted import accepted
-from torchferry.inputs.values.roles import Part, pointing
+from torchferry.inputs.values.roles import InputRole, pointing
 from torchferry.inputs.values.roles import parts as roles_of
-from torchferry.inputs.values.vary import Plan, resized
+from torchferry.inputs.values.vary import CallPlan, resized
 from torchferry.records import Bound, Case, Dim, Fault, Finding, Job, Location, Signature, Step, TensorSpec
 from torchferry.records.findings import ExampleDoesNotFit, RangeBeyondModel
 
@@ -139,7 +139,7 @@ def _by_edit(callee: Callee, possible: list[Reading], names: list[str]) -> list[
 # --- which sizes move -----------------------------------------------------------------------------------
 
 
-def _parts(called: Called) -> tuple[Part, ...]:
+def _parts(called: Called) -> tuple[InputRole, ...]:
     tensors = called.prepared.tensors
     tables = {
         i: rows
@@ -166,7 +166,7 @@ def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
     return one.shape == other.shape and one.dtype == other.dtype and torch.equal(one, other)
 
 
-def _sizes(job: Job, called: Called, parts: tuple[Part, ...], asked: asking.Asked) -> tuple[Found, tuple[Finding, ...]]:
+def _sizes(job: Job, called: Called, parts: tuple[InputRole, ...], asked: asking.Asked) -> tuple[FoundSizes, tuple[Finding, ...]]:
     prepared = called.prepared
     feeder = Feeder(called.callee, prepared, Signature(()))
     must = further.differing_axes(feeder, job.examples)
@@ -214,7 +214,7 @@ def _check_ranges(ranges: Mapping[str, Any]) -> None:
 
 
 def _with_ranges(
-    ranges: Mapping[str, tuple[int, int | None]], found: Found, example: list[tuple[int, ...]]
+    ranges: Mapping[str, tuple[int, int | None]], found: FoundSizes, example: list[tuple[int, ...]]
 ) -> tuple[tuple[Dim, ...], tuple[Finding, ...]]:
     """Return the dims with the ranges that the user asked for, and a finding for each that the model itself refuses."""
     known = {d.name: d for d in found.dims}
@@ -247,7 +247,7 @@ def _renamed(called: Called, names: Mapping[int, str]) -> Prepared:
     return replace(prepared, names=tuple(names.get(i, n) for i, n in enumerate(prepared.names)))
 
 
-def _signature(prepared: Prepared, found: Found) -> Signature:
+def _signature(prepared: Prepared, found: FoundSizes) -> Signature:
     specs = tuple(
         TensorSpec(name, dtype_name(tensor.dtype), shape, why)
         for name, tensor, shape, why in zip(prepared.names, prepared.tensors, found.shapes, found.why, strict=True)
@@ -272,10 +272,10 @@ def _output_names(job: Job, called: Called, asked: asking.Asked) -> tuple[str, .
 def _bound(
     job: Job,
     prepared: Prepared,
-    found: Found,
+    found: FoundSizes,
     feeder: Feeder,
     *,
-    parts: tuple[Part, ...],
+    parts: tuple[InputRole, ...],
     outputs: tuple[str, ...],
     others: tuple[tuple[torch.Tensor, ...], ...],
 ) -> Bound:
@@ -283,7 +283,7 @@ def _bound(
         t if tuple(t.shape) == s else resized(t, s, p) for t, s, p in zip(prepared.tensors, found.base, parts, strict=True)
     )
     made = domain.made_by(job.domain, feeder, found.shapes, found.sizes)
-    plan = accepted(prepared.flat, Plan(prepared.names, tensors, found.shapes, parts, found.sizes, made))
+    plan = accepted(prepared.flat, CallPlan(prepared.names, tensors, found.shapes, parts, found.sizes, made))
     shapes = tuple(_moving(shape) for shape in found.shapes)
     return Bound(
         module=prepared.flat,
@@ -302,6 +302,6 @@ def _moving(shape: tuple[Any, ...]) -> dict[int, Any] | None:
     return {axis: torch.export.Dim.DYNAMIC for axis, size in enumerate(shape) if isinstance(size, str)} or None
 
 
-def _roles(prepared: Prepared, parts: tuple[Part, ...]) -> Iterator[tuple[str, str]]:
+def _roles(prepared: Prepared, parts: tuple[InputRole, ...]) -> Iterator[tuple[str, str]]:
     for name, part in zip(prepared.names, parts, strict=True):
         yield name, part.role if part.named else "flags"

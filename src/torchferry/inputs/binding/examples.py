@@ -10,7 +10,7 @@ import torch
 from torchferry import eager
 from torchferry.errors import FeedError
 from torchferry.inputs.binding.feeds import WIDER, Feeder, dtype_name
-from torchferry.inputs.binding.prepared import NUMBERS, as_input, widest
+from torchferry.inputs.binding.reading import NUMBERS, as_input, widest
 from torchferry.inputs.sizes.probing import Axis, Shapes, observe
 from torchferry.records import Call, Location
 from torchferry.records.findings import ExampleDoesNotFit

@@ -13,7 +13,7 @@ from torchferry.errors import FeedError, UsageError
 from torchferry.guards import holds, symbols
 from torchferry.inputs.binding.arguments import by_name, leaves, readings
 from torchferry.inputs.binding.callee import Callee
-from torchferry.inputs.binding.prepared import Prepared, as_input, shown
+from torchferry.inputs.binding.reading import Prepared, as_input, shown
 from torchferry.inputs.sizes import expressions as size_text
 from torchferry.records import Dim, Signature, Size, TensorSpec
 

@@ -14,7 +14,7 @@ from torchferry.inputs.binding.asked import Asked, expression
 from torchferry.inputs.binding.callee import Callee
 from torchferry.inputs.binding.feeds import WIDER, dtype_name
 from torchferry.inputs.binding.flat import identifiers
-from torchferry.inputs.binding.prepared import Prepared, prepare
+from torchferry.inputs.binding.reading import Prepared, prepare
 from torchferry.inputs.sizes.discover import Ask
 from torchferry.inputs.sizes.probing import Axis
 from torchferry.records import Location, Size

@@ -18,7 +18,7 @@ TAKEN = frozenset(dir(builtins))
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class ArgumentSlot:
     """A leaf of the arguments: an input of the file (`index` in its inputs) or a constant kept inside."""
 
     name: str
@@ -26,7 +26,7 @@ class Slot:
     constant: Any = None
     number: type | None = None  # int, float, bool: fed as a 0-d tensor, passed on as a number; complex: fed as real pairs
 
-    def __deepcopy__(self, memo: Any) -> Slot:
+    def __deepcopy__(self, memo: Any) -> ArgumentSlot:
         return self
 
 
@@ -36,7 +36,7 @@ class Recipe:
 
     args: tuple[trees.Tree, ...]
     kwargs: Mapping[str, trees.Tree]
-    slots: tuple[Slot, ...]
+    slots: tuple[ArgumentSlot, ...]
 
     def __deepcopy__(self, memo: Any) -> Recipe:
         return self

@@ -10,7 +10,7 @@ import torch
 from torchferry import eager
 from torchferry.inputs.binding.arguments import Reading, by_name, parameter_names, positional_names
 from torchferry.inputs.binding.callee import Callee
-from torchferry.inputs.binding.prepared import Prepared, prepare
+from torchferry.inputs.binding.reading import Prepared, prepare
 from torchferry.inputs.sizes.probing import observe
 from torchferry.records import Location
 from torchferry.records.findings import MisboundArgument, SwappedArguments

@@ -10,7 +10,7 @@ import torch
 
 from torchferry.inputs.binding.callee import Callee
 from torchferry.inputs.binding.flat import is_output
-from torchferry.inputs.binding.prepared import Prepared, shown
+from torchferry.inputs.binding.reading import Prepared, shown
 from torchferry.inputs.sizes.probing import Observed
 from torchferry.records import Finding, Location
 from torchferry.records.findings import (

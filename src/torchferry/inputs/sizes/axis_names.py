@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from torchferry.inputs.sizes import expressions as size_text
 from torchferry.inputs.sizes.probing import Axis
 from torchferry.inputs.sizes.search_state import Ties
-from torchferry.inputs.values.roles import Part
+from torchferry.inputs.values.roles import InputRole
 
 
 def name_roots(
-    ties: Ties, names: Sequence[str], parts: Sequence[Part], ranks: Sequence[int], asked: dict[Axis, str]
+    ties: Ties, names: Sequence[str], parts: Sequence[InputRole], ranks: Sequence[int], asked: dict[Axis, str]
 ) -> dict[str, str]:
     """Return a name for each root, each once; `asked` holds the names that the user gave to axes."""
     chosen: dict[str, str] = {}
@@ -35,7 +35,7 @@ def name_roots(
     return chosen
 
 
-def _time_first(ties: Ties, parts: Sequence[Part], ranks: Sequence[int], chosen: dict[str, str]) -> dict[str, str]:
+def _time_first(ties: Ties, parts: Sequence[InputRole], ranks: Sequence[int], chosen: dict[str, str]) -> dict[str, str]:
     """Return names for inputs laid out (length, batch, features): other inputs share their second size, none the first."""
     axes = {root: [axis for axis, size in ties.sizes.items() if size == root] for root in ties.roots if root not in chosen}
     for root, own in axes.items():
@@ -50,7 +50,7 @@ def _time_first(ties: Ties, parts: Sequence[Part], ranks: Sequence[int], chosen:
 
 
 def _proposals(
-    axes: list[Axis], names: Sequence[str], parts: Sequence[Part], ranks: Sequence[int], images: set[int]
+    axes: list[Axis], names: Sequence[str], parts: Sequence[InputRole], ranks: Sequence[int], images: set[int]
 ) -> list[str]:
     """Return names that would fit, best first."""
     first = axes[0]
@@ -64,7 +64,7 @@ def _proposals(
     return [*ordered, *prefixed, f"{word}_axis_{first[1]}", *(f"{word}_axis_{first[1]}_{k}" for k in range(2, 99))]
 
 
-def _after_use(name: str, part: Part, rank: int, axis: int, image: bool) -> str:
+def _after_use(name: str, part: InputRole, rank: int, axis: int, image: bool) -> str:
     """Return what an axis of an input is usually called."""
     last = name.rsplit(".", 1)[-1].lower()
     if axis == 0 and rank >= 1 and part.role != "number":

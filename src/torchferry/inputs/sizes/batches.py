@@ -9,7 +9,7 @@ import torch
 
 from torchferry.inputs.sizes.probing import Prober, observe
 from torchferry.inputs.sizes.search_state import Ties
-from torchferry.inputs.values.roles import Part
+from torchferry.inputs.values.roles import InputRole
 from torchferry.inputs.values.vary import resized
 
 
@@ -56,7 +56,7 @@ def _changed_rows(before: dict[str, object], after: dict[str, object]) -> Iterat
             yield name, {int(i) for i in (~same).reshape(old.shape[0], -1).any(1).nonzero()} if old.numel() else set()
 
 
-def _last_row_changed(tensor: torch.Tensor, part: Part) -> torch.Tensor:
+def _last_row_changed(tensor: torch.Tensor, part: InputRole) -> torch.Tensor:
     changed = tensor.clone()
     if part.role in ("float", "cache"):
         changed[-1] = changed[-1] * 0.5 + 1

@@ -11,7 +11,7 @@ import torch
 from torchferry.inputs.sizes.probing import NOT_TRIED, Prober, Shapes, observe
 from torchferry.inputs.sizes.reasons import why_fixed
 from torchferry.inputs.sizes.search_state import Ties
-from torchferry.inputs.values.roles import Part
+from torchferry.inputs.values.roles import InputRole
 from torchferry.inputs.values.vary import resized
 
 MOST_ELEMENTS = 2**22  # of all inputs together, in a call that looks for an upper bound
@@ -149,7 +149,7 @@ def _largest_indices(prober: Prober, shapes: Shapes) -> dict[str, tuple[int, int
     return found
 
 
-def _all_real(tensor: torch.Tensor, part: Part) -> torch.Tensor:
+def _all_real(tensor: torch.Tensor, part: InputRole) -> torch.Tensor:
     """Return an input without padding: some models do not count padded tokens, which hides how far their positions go."""
     if part.role == "ids" and tensor.numel():
         return torch.full_like(tensor, (part.low + part.high) // 2)

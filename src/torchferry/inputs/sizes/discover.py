@@ -39,7 +39,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundSizes:
     """What was found: each input's sizes in terms of dims, the example's sizes that go with them, and why axes are fixed."""
 
     shapes: tuple[tuple[Size, ...], ...]
@@ -53,10 +53,10 @@ class Found:
     pointing: tuple[tuple[Axis, int], ...] = ()  # (axis, size): integers beyond that size are indices into the axis
 
 
-def nothing_moves(tensors: Sequence[object]) -> Found:
+def nothing_moves(tensors: Sequence[object]) -> FoundSizes:
     """Return what stands for a file of fixed sizes."""
     base: Shapes = tuple(tuple(t.shape) for t in tensors)  # type: ignore[attr-defined]
-    return Found(base, (), base, tuple(("",) * len(s) for s in base), {})
+    return FoundSizes(base, (), base, tuple(("",) * len(s) for s in base), {})
 
 
 def discover(
@@ -66,7 +66,7 @@ def discover(
     must: frozenset[Axis] = frozenset(),
     empty: Collection[str | Axis] = (),
     calls: Callable[[], Sequence[Shapes]] = tuple,
-) -> Found:
+) -> FoundSizes:
     """Return which sizes move: all that can when `asked` is None, otherwise those asked for and what is tied to them.
 
     `must` are the axes that differ between the user's examples, `calls` gives the sizes of those that the model takes;
@@ -107,7 +107,7 @@ def discover(
     }
     conditions = tuple(shared.values())
     notes = (*table(names, shapes, dims, why), *conditions)
-    return Found(shapes, dims, ties.base, why, sizes, notes, findings, conditions, tuple(_pointed_into(prober, ties)))
+    return FoundSizes(shapes, dims, ties.base, why, sizes, notes, findings, conditions, tuple(_pointed_into(prober, ties)))
 
 
 def table(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from torchferry.edits.inputs import Cut, Narrow
 from torchferry.guards import symbols
 from torchferry.inputs.sizes import expressions as size_text
-from torchferry.inputs.sizes.discover import Found, table
+from torchferry.inputs.sizes.discover import FoundSizes, table
 from torchferry.records import Dim, Location, Size
 from torchferry.records.findings import SizeGivenUp
 
@@ -18,7 +18,7 @@ class CannotNarrow(Exception):
     """The sizes to be given up are not there, or the example itself lies outside of what would be left."""
 
 
-def narrowed(found: Found, edits: Sequence[Narrow], names: Sequence[str], example: Sequence[tuple[int, ...]]) -> Found:
+def narrowed(found: FoundSizes, edits: Sequence[Narrow], names: Sequence[str], example: Sequence[tuple[int, ...]]) -> FoundSizes:
     """Return what was found with less declared, and a finding for each size that was given up."""
     for name, edit in _standing(edits).items():
         cut = edit.sizes[name]
@@ -44,7 +44,7 @@ def _standing(edits: Sequence[Narrow]) -> dict[str, Narrow]:
     return counts
 
 
-def _own_size(name: str, found: Found, example: Sequence[tuple[int, ...]]) -> int:
+def _own_size(name: str, found: FoundSizes, example: Sequence[tuple[int, ...]]) -> int:
     """Return what the user's own example has for a dim; the one that is worked with may have been made without ones."""
     for shape, sizes in zip(found.shapes, example, strict=True):
         for size, number in zip(shape, sizes, strict=True):
@@ -53,7 +53,7 @@ def _own_size(name: str, found: Found, example: Sequence[tuple[int, ...]]) -> in
     return found.sizes[name]
 
 
-def _cut(found: Found, dim: Dim, own: int, cut: Cut, edit: Narrow) -> Found:
+def _cut(found: FoundSizes, dim: Dim, own: int, cut: Cut, edit: Narrow) -> FoundSizes:
     low, high, step = cut
     if own < low or (high is not None and own > high) or own % step:
         raise CannotNarrow(f"the example has {own} for `{dim.name}`, outside of {low}..{'' if high is None else high}")
@@ -65,7 +65,7 @@ def _cut(found: Found, dim: Dim, own: int, cut: Cut, edit: Narrow) -> Found:
     return replace(found, dims=dims, sizes=sizes, base=_base(found, found.shapes, sizes))
 
 
-def _fixed(found: Found, dim: Dim, own: int, edit: Narrow) -> Found:
+def _fixed(found: FoundSizes, dim: Dim, own: int, edit: Narrow) -> FoundSizes:
     shapes = tuple(tuple(_with(size, dim.name, own) for size in shape) for shape in found.shapes)
     why = tuple(
         tuple(
@@ -87,7 +87,7 @@ def _with(size: Size, name: str, number: int) -> Size:
     return text if size_text.names(text) else size_text.value(text, {})
 
 
-def _base(found: Found, shapes: Sequence[Sequence[Size]], sizes: Mapping[str, int]) -> tuple[tuple[int, ...], ...]:
+def _base(found: FoundSizes, shapes: Sequence[Sequence[Size]], sizes: Mapping[str, int]) -> tuple[tuple[int, ...], ...]:
     return tuple(
         tuple(size_text.value(new, sizes) if isinstance(old, str) else number for old, new, number in zip(*row, strict=True))
         for row in zip(found.shapes, shapes, found.base, strict=True)
@@ -99,7 +99,7 @@ def _short(edit: Narrow) -> str:
     return f"given up: {edit.code or 'it could not be verified'}"
 
 
-def _given_up(dim: Dim, own: int, cut: Cut | None, edit: Narrow, found: Found, names: Sequence[str]) -> SizeGivenUp:
+def _given_up(dim: Dim, own: int, cut: Cut | None, edit: Narrow, found: FoundSizes, names: Sequence[str]) -> SizeGivenUp:
     axes = (f"{n}[{a}]" for n, shape in zip(names, found.shapes, strict=True) for a, s in enumerate(shape) if s == dim.name)
     now = str(own) if cut is None else str(replace(dim, low=cut[0], high=cut[1], multiple_of=cut[2], why="")).split(" = ", 1)[1]
     was = str(replace(dim, why="")).split(" = ", 1)[1]

@@ -14,7 +14,7 @@ import torch
 from torchferry import eager
 from torchferry.foreign.torch_tracing import FakeTensorMode
 from torchferry.inputs.values.lookups import Lookup, Lookups
-from torchferry.inputs.values.roles import Part
+from torchferry.inputs.values.roles import InputRole
 from torchferry.inputs.values.vary import resized
 
 NOT_TRIED = "not tried"
@@ -36,7 +36,7 @@ class Prober:
     """Calls the model at other sizes, remembers the answers, and keeps within a budget of calls and seconds."""
 
     def __init__(
-        self, module: torch.nn.Module, tensors: Sequence[torch.Tensor], parts: Sequence[Part], *, calls: int, seconds: float
+        self, module: torch.nn.Module, tensors: Sequence[torch.Tensor], parts: Sequence[InputRole], *, calls: int, seconds: float
     ) -> None:
         self.module = eager.fresh(module)
         self.tensors = tuple(tensors)
@@ -142,11 +142,11 @@ class Prober:
         return Refusal(f"{type(error).__name__}: {error}".strip(), path, type(speaking).__name__, rows)
 
 
-def _low(tensor: torch.Tensor, part: Part, top: int) -> torch.Tensor:
+def _low(tensor: torch.Tensor, part: InputRole, top: int) -> torch.Tensor:
     return tensor.clamp(max=top) if part.role in ("int", "ids", "lengths", "positions") else tensor
 
 
-def _mixed(tensor: torch.Tensor, part: Part) -> torch.Tensor:
+def _mixed(tensor: torch.Tensor, part: InputRole) -> torch.Tensor:
     """Return a mask with its last half turned over; anything else as it is."""
     if part.role not in ("mask", "bool") or not tensor.dim() or tensor.shape[-1] < 2:
         return tensor

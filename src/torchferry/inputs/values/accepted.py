@@ -9,12 +9,12 @@ import torch
 
 from torchferry import eager
 from torchferry.inputs.values.draws import candidates
-from torchferry.inputs.values.vary import Plan
+from torchferry.inputs.values.vary import CallPlan
 
 SEEDS = (1, 2)  # draws that must all be taken
 
 
-def accepted(module: torch.nn.Module, plan: Plan) -> Plan:
+def accepted(module: torch.nn.Module, plan: CallPlan) -> CallPlan:
     """Return a plan whose random calls the model takes, as far as that can be had; the same one where it already does.
 
     Inputs are looked at one at a time, the others as in the example. Where each alone is taken and all together are not,
@@ -33,7 +33,7 @@ def accepted(module: torch.nn.Module, plan: Plan) -> Plan:
     return together if _takes(module, together) else plan
 
 
-def _first(module: torch.nn.Module, plan: Plan, i: int) -> str:
+def _first(module: torch.nn.Module, plan: CallPlan, i: int) -> str:
     """Return the freest draw of one input that the model takes, free ones again if it takes none."""
     for name in candidates(plan.tensors[i]):
         if _alone(module, _drawn(plan, {i: name}), i):
@@ -41,19 +41,19 @@ def _first(module: torch.nn.Module, plan: Plan, i: int) -> str:
     return ""
 
 
-def _drawn(plan: Plan, draws: dict[int, str]) -> Plan:
+def _drawn(plan: CallPlan, draws: dict[int, str]) -> CallPlan:
     return replace(plan, parts=tuple(replace(p, draw=draws.get(i, p.draw)) for i, p in enumerate(plan.parts)))
 
 
-def _takes(module: torch.nn.Module, plan: Plan) -> bool:
+def _takes(module: torch.nn.Module, plan: CallPlan) -> bool:
     return all(_called(module, plan, range(len(plan.parts)), seed) for seed in SEEDS)
 
 
-def _alone(module: torch.nn.Module, plan: Plan, i: int) -> bool:
+def _alone(module: torch.nn.Module, plan: CallPlan, i: int) -> bool:
     return all(_called(module, plan, (i,), seed) for seed in SEEDS)
 
 
-def _called(module: torch.nn.Module, plan: Plan, inputs: Sequence[int], seed: int) -> bool:
+def _called(module: torch.nn.Module, plan: CallPlan, inputs: Sequence[int], seed: int) -> bool:
     """Return whether the model takes a call in which these inputs are drawn, and the others are the example's."""
     try:
         made = plan.vary({}, "random", seed)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-from torchferry.inputs.values.roles import FLOATS, NUMBERS, Fill, Part, Role
+from torchferry.inputs.values.roles import FLOATS, NUMBERS, Fill, InputRole, Role
 
 Draw = Callable[[torch.Tensor, torch.Generator], torch.Tensor]  # a plausible tensor -> values in float64
 CLOSE = (
@@ -30,7 +30,7 @@ CLOSE = (
 def _near(number: float) -> Fill:
     """Return values on, just beside and around a number; some stay as they were, so that the number also has a neighbour."""
 
-    def fill(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+    def fill(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
         other, choice = (torch.randint(0, most, tensor.shape, generator=generator) for most in (4, 5 * len(CLOSE)))
         if tensor.is_floating_point():
             beside = number + torch.tensor(CLOSE, dtype=torch.float64) * (abs(number) or 1.0)
@@ -47,7 +47,7 @@ def _around(draw: Callable[[float], Draw]) -> Callable[[float], Fill]:
     """Return a way whose values are drawn in float64, and are rounded and checked where the input is of whole numbers."""
 
     def way(number: float) -> Fill:
-        def fill(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+        def fill(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
             values = draw(number)(tensor, generator)
             return values if tensor.is_floating_point() else _whole(values.floor().to(torch.int64), tensor)
 
@@ -98,14 +98,14 @@ def _up_to(number: float) -> Draw:
 
 
 def _times(factor: float) -> Fill:
-    def fill(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+    def fill(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
         return tensor * factor
 
     return fill
 
 
 def _plus(offset: float) -> Fill:
-    def fill(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+    def fill(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
         return tensor + offset
 
     return fill
@@ -117,7 +117,7 @@ def _rows(number: float, start: float = 0.0, offset: float = 0.0) -> Fill:
     `start` says with which of them to begin, `offset` by which number the first row goes: months are counted from 1.
     """
 
-    def fill(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+    def fill(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
         count, size, first = int(number), tensor.numel(), int(start)
         if count < 1 or not size:
             raise ValueError(f"no table has {count} rows")
@@ -133,7 +133,7 @@ def _rows(number: float, start: float = 0.0, offset: float = 0.0) -> Fill:
 def _numbers(*given: float) -> Fill:
     """Return certain whole numbers, over and over: the rows of a table that nothing has looked up yet."""
 
-    def fill(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+    def fill(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
         chosen = torch.tensor([int(n) for n in given])
         return _whole(chosen[torch.arange(tensor.numel()) % len(chosen)].reshape(tensor.shape), tensor)
 
@@ -143,7 +143,7 @@ def _numbers(*given: float) -> Fill:
 def _between_rows(number: float, start: float = 0.0, offset: float = 0.0) -> Fill:
     """Return the rows of a table as fractions, away from where cutting them off gives another row; of whole numbers none."""
 
-    def fill(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+    def fill(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
         if not tensor.is_floating_point():
             raise ValueError("whole numbers lie between no rows")
         return _rows(number, start, offset)(tensor, part, generator) + 0.4
@@ -154,7 +154,7 @@ def _between_rows(number: float, start: float = 0.0, offset: float = 0.0) -> Fil
 def _rows_from_end(number: float) -> Fill:
     """Return negative indices: the rows of a table counted from its end."""
 
-    def fill(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+    def fill(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
         made = _rows(number)(tensor, part, generator)
         return _whole(made.to(torch.int64) - int(number), tensor)
 

@@ -11,12 +11,14 @@ import torch
 from torchferry.errors import FeedError, UsageError, did_you_mean
 from torchferry.inputs.binding.feeds import Feeder
 from torchferry.inputs.sizes import expressions as size_text
-from torchferry.inputs.values.roles import Part
+from torchferry.inputs.values.roles import InputRole
 from torchferry.inputs.values.vary import Made
 from torchferry.records import Size
 
 
-def within_domain(parts: Sequence[Part], names: Sequence[str], tensors: Sequence[torch.Tensor], domain: Any) -> tuple[Part, ...]:
+def within_domain(
+    parts: Sequence[InputRole], names: Sequence[str], tensors: Sequence[torch.Tensor], domain: Any
+) -> tuple[InputRole, ...]:
     """Return the parts with the ranges that the caller gave; UsageError where a range is about no input, or not the example's."""
     if not isinstance(domain, Mapping):
         return tuple(parts)

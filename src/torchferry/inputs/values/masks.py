@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import torch
 
-from torchferry.inputs.values.roles import Fill, Part
+from torchferry.inputs.values.roles import Fill, InputRole
 
 
 def padding(*, left: bool) -> Fill:
     """Return a way that leaves a random part of each row valid, the first row whole."""
 
-    def fill(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+    def fill(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
         made = valid(tensor, lambda rows, width: torch.randint(1, width + 1, (rows,), generator=generator))
         return made.flip(-1) if left else made
 
@@ -33,7 +33,7 @@ def valid(tensor: torch.Tensor, lengths: Callable[[int, int], torch.Tensor], *, 
 def in_its_sense(fill: Fill) -> Fill:
     """Return a way that keeps the example's sense of a mask: where most of it is 0 or False, 0 means valid."""
 
-    def wrapped(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+    def wrapped(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
         made = fill(tensor, part, generator).to(torch.bool)
         mostly_off = tensor.numel() > 0 and float(tensor.to(torch.float64).mean()) < 0.5
         return ~made if mostly_off else made
@@ -41,17 +41,17 @@ def in_its_sense(fill: Fill) -> Fill:
     return wrapped
 
 
-def whole(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+def whole(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
     """Return a mask that hides nothing."""
     return torch.ones_like(tensor)
 
 
-def one_valid(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+def one_valid(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
     """Return a mask with one token in each row."""
     return valid(tensor, lambda rows, width: torch.ones(rows, dtype=torch.int64), first_whole=False)
 
 
-def empty_row(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+def empty_row(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
     """Return a mask whose last row has no token at all."""
 
     def lengths(rows: int, width: int) -> torch.Tensor:
@@ -62,7 +62,7 @@ def empty_row(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> t
     return valid(tensor, lengths, first_whole=False)
 
 
-def scattered(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+def scattered(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
     """Return a mask with holes anywhere but at the first place."""
     mask = torch.rand(tensor.shape, generator=generator) < 0.7
     if mask.dim() and mask.numel():
@@ -70,12 +70,12 @@ def scattered(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> t
     return mask
 
 
-def nothing_valid(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+def nothing_valid(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
     """Return a mask that hides everything."""
     return torch.zeros_like(tensor)
 
 
-def segments(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+def segments(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
     """Return rows packed with several documents, numbered 1, 2, 3, with padding at the end of all but the first row."""
     if tensor.dtype == torch.bool:
         raise ValueError("a mask of booleans has no room for segments")
@@ -90,7 +90,7 @@ def segments(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> to
     return torch.where(at < ends[:, None], number, 0).reshape(tensor.shape)
 
 
-def halves(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+def halves(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
     """Return a float mask with weights between 0 and 1."""
     if not tensor.is_floating_point():
         raise ValueError("only a mask of floats has room for weights")

@@ -20,7 +20,7 @@ ANY: frozenset[Role] = frozenset(ROLES)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class InputRole:
     """An input's role, and the bounds that keep its values plausible: `low <= value < high` for integers."""
 
     role: Role
@@ -35,7 +35,7 @@ class Part:
     domain: tuple[float, float] | None = None  # the values that the caller says are all there are, both ends included
 
 
-Fill = Callable[[torch.Tensor, Part, torch.Generator], torch.Tensor]  # a plausible tensor -> the one to use
+Fill = Callable[[torch.Tensor, InputRole, torch.Generator], torch.Tensor]  # a plausible tensor -> the one to use
 
 
 def parts(
@@ -45,21 +45,21 @@ def parts(
     numbers: frozenset[int],
     searched: frozenset[int] = frozenset(),
     indices: Mapping[int, int] | None = None,
-) -> tuple[Part, ...]:
+) -> tuple[InputRole, ...]:
     """Return the part that each input plays.
 
     `tables`: input -> rows of the embedding it indexes; `numbers`: scalar inputs; `searched`: those that must be sorted;
     `indices`: input -> length of whatever else it indexes.
     """
     return tuple(
-        Part("number", *_span(t))
+        InputRole("number", *_span(t))
         if i in numbers
         else replace(_part(i, n, t, tensors, tables.get(i), (indices or {}).get(i)), searched=i in searched)
         for i, (n, t) in enumerate(zip(names, tensors, strict=True))
     )
 
 
-def pointing(parts: Sequence[Part], axis: tuple[int, int], size: int) -> tuple[Part, ...]:
+def pointing(parts: Sequence[InputRole], axis: tuple[int, int], size: int) -> tuple[InputRole, ...]:
     """Return the parts with the integers that reach past `size` bound to an axis: they are indices into it."""
     return tuple(
         replace(p, below=axis)
@@ -71,34 +71,34 @@ def pointing(parts: Sequence[Part], axis: tuple[int, int], size: int) -> tuple[P
 
 def _part(
     index: int, name: str, tensor: torch.Tensor, tensors: Sequence[torch.Tensor], rows: int | None, length: int | None = None
-) -> Part:
+) -> InputRole:
     says = re.split(r"[._\d]+", name.lower())
     masky = any(w in says or name.lower().endswith(w) for w in ("mask", "pad", "padding", "valid", "masks"))
     if tensor.dtype == torch.bool:
-        return Part("mask", named=masky) if tensor.dim() and (masky or tensor.dim() >= 2) else Part("bool")
+        return InputRole("mask", named=masky) if tensor.dim() and (masky or tensor.dim() >= 2) else InputRole("bool")
     if tensor.is_floating_point() or tensor.is_complex():
         if masky and tensor.numel() and bool(((tensor == 0) | (tensor == 1)).all()):
-            return Part("mask")
-        return Part("cache" if re.search(r"(^|\.)\d+\.(\w+\.)?(key|value)$", name) else "float")
+            return InputRole("mask")
+        return InputRole("cache" if re.search(r"(^|\.)\d+\.(\w+\.)?(key|value)$", name) else "float")
     if not tensor.numel():
-        return Part("ids", 0, rows or 2)
+        return InputRole("ids", 0, rows or 2)
     low, high = _span(tensor)
     rising, falling = _order(tensor)
     if rows is not None and not (masky or "position" in says):
-        return Part("types" if "type" in says else "ids", min(low, 0), max(rows, high), rising, falling)
+        return InputRole("types" if "type" in says else "ids", min(low, 0), max(rows, high), rising, falling)
     if length is not None and low >= 0 and not (masky or "position" in says or any(w.startswith("len") for w in says)):
-        return Part("int", 0, max(length, high), rising, falling)
+        return InputRole("int", 0, max(length, high), rising, falling)
     if "type" in says and high <= 4:
-        return Part("types", 0, max(high, 2))
+        return InputRole("types", 0, max(high, 2))
     if masky or (tensor.dim() >= 2 and high <= 2 and low >= 0 and "ids" not in says and bool((tensor == 1).any())):
-        return Part("mask", named=masky)
+        return InputRole("mask", named=masky)
     if _is_range(tensor) or "position" in says or "positions" in says:
-        return Part("positions", low, rows or high)
+        return InputRole("positions", low, rows or high)
     if (where := _padded_length(index, says, tensor, tensors)) is not None:
-        return Part("lengths", 1, high, rising, falling, where)
+        return InputRole("lengths", 1, high, rising, falling, where)
     if "ids" in says:
-        return Part("ids", min(low, 0), high, rising, falling)
-    return Part("int", low, high, rising, falling)
+        return InputRole("ids", min(low, 0), high, rising, falling)
+    return InputRole("int", low, high, rising, falling)
 
 
 def _span(tensor: torch.Tensor) -> tuple[int, int]:

@@ -14,7 +14,7 @@ import torch
 from torchferry.inputs.sizes import expressions as size_text
 from torchferry.inputs.values import masks, positions
 from torchferry.inputs.values.draws import drawn
-from torchferry.inputs.values.roles import FLOATS, Part
+from torchferry.inputs.values.roles import FLOATS, InputRole
 from torchferry.inputs.values.ways import VALUES, way
 from torchferry.records import Size
 
@@ -22,13 +22,13 @@ Made = Callable[[Mapping[str, int], int], tuple[torch.Tensor, ...]]  # (sizes, s
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CallPlan:
     """All that is needed to make another call."""
 
     names: tuple[str, ...]
     tensors: tuple[torch.Tensor, ...]
     shapes: tuple[tuple[Size, ...], ...]
-    parts: tuple[Part, ...]
+    parts: tuple[InputRole, ...]
     sizes: Mapping[str, int]  # what each dim is in the example
     made: Made | None = None  # the caller's own way to make inputs: then there is no other
 
@@ -87,7 +87,7 @@ class Plan:
             raise ValueError(f"no draw keeps `{part.draw}` at these sizes") from error
 
 
-def _filled(tensor: torch.Tensor, part: Part, fill: Callable[..., torch.Tensor], generator: torch.Generator) -> torch.Tensor:
+def _filled(tensor: torch.Tensor, part: InputRole, fill: Callable[..., torch.Tensor], generator: torch.Generator) -> torch.Tensor:
     """Return a tensor filled in some way; where the caller has said which values there are, within those."""
     made = fill(tensor, part, generator)
     if part.domain is None:
@@ -97,7 +97,7 @@ def _filled(tensor: torch.Tensor, part: Part, fill: Callable[..., torch.Tensor],
     return inside.clamp(low, high)
 
 
-def resized(tensor: torch.Tensor, shape: tuple[int, ...], part: Part) -> torch.Tensor:
+def resized(tensor: torch.Tensor, shape: tuple[int, ...], part: InputRole) -> torch.Tensor:
     """Return the tensor at another size: cut or repeated; stretched where the order of values carries meaning."""
     if part.role == "positions":
         return positions.plain(tensor, shape)
@@ -116,7 +116,7 @@ def resized(tensor: torch.Tensor, shape: tuple[int, ...], part: Part) -> torch.T
 
 
 def random_like(
-    example: torch.Tensor, shape: tuple[int, ...], part: Part, generator: torch.Generator, limit: int | None = None
+    example: torch.Tensor, shape: tuple[int, ...], part: InputRole, generator: torch.Generator, limit: int | None = None
 ) -> torch.Tensor:
     """Return other values of the same kind as the example's."""
     if part.domain is not None:
@@ -175,7 +175,7 @@ def _hides(known: torch.Tensor) -> torch.Tensor | None:
     return values if values.numel() == 2 and float(values[0]) <= -1e4 and float(values[1]) == 0 else None
 
 
-def _number(example: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+def _number(example: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
     if example.dtype == torch.bool:
         return torch.rand((), generator=generator) < 0.5
     if example.is_floating_point():

@@ -9,7 +9,7 @@ import torch
 
 from torchferry.inputs.values import masks, positions
 from torchferry.inputs.values.amounts import AMOUNTS
-from torchferry.inputs.values.roles import ANY, FLOATS, INTS, MASKS, WHOLE, Fill, Part, Role
+from torchferry.inputs.values.roles import ANY, FLOATS, INTS, MASKS, WHOLE, Fill, InputRole, Role
 
 Way = tuple[frozenset[Role], Fill]
 
@@ -34,7 +34,7 @@ def way(values: str) -> Way:
 def _in_column(column: int, fill: Fill) -> Fill:
     """Return a way that acts on one place of the last axis alone: a table's column of codes beside one of prices."""
 
-    def inner(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+    def inner(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
         if not tensor.dim() or tensor.shape[-1] <= column:
             raise ValueError(f"no input has a column {column}")
         made = tensor.clone()
@@ -44,7 +44,7 @@ def _in_column(column: int, fill: Fill) -> Fill:
     return inner
 
 
-def _as_is(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+def _as_is(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
     return tensor
 
 
@@ -53,7 +53,7 @@ def _times(factor: float) -> Fill:
 
 
 def _one_element(value: float) -> Fill:
-    def fill(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+    def fill(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
         if tensor.numel():
             flat = tensor.clone().reshape(-1)
             flat[int(torch.randint(0, flat.numel(), (), generator=generator))] = value
@@ -64,7 +64,7 @@ def _one_element(value: float) -> Fill:
 
 
 def _one_row(value: float) -> Fill:
-    def fill(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+    def fill(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
         if not tensor.dim() or not tensor.numel():
             return torch.full_like(tensor, value)
         rows = tensor.clone().reshape(-1, tensor.shape[-1])
@@ -77,7 +77,7 @@ def _one_row(value: float) -> Fill:
 def _one_column(value: float) -> Fill:
     """Return a way that puts a value into one place of the last axis, in all rows: a sensor that is dead."""
 
-    def fill(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+    def fill(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
         made = tensor.clone()
         if tensor.dim() and tensor.shape[-1]:
             made[..., int(torch.randint(0, tensor.shape[-1], (), generator=generator))] = value
@@ -89,7 +89,7 @@ def _one_column(value: float) -> Fill:
 def _some(value: float) -> Fill:
     """Return a way that puts a value into every third place, counted along the rows and not in step with them."""
 
-    def fill(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+    def fill(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
         width = tensor.shape[-1] if tensor.dim() else 1
         step = 3 if width % 3 else 4
         flat = tensor.clone().reshape(-1)
@@ -99,37 +99,37 @@ def _some(value: float) -> Fill:
     return fill
 
 
-def _constant_rows(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+def _constant_rows(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
     return tensor[..., :1].expand_as(tensor).clone() if tensor.dim() and tensor.numel() else tensor
 
 
-def _ties(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+def _ties(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
     return torch.randint(0, 3, tensor.shape, generator=generator)
 
 
-def _grid(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+def _grid(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
     """Return tenths, whose multiples are not exact, and eighths, of which some are halves of what is rounded."""
     steps = torch.tensor([0.1, 0.125], dtype=torch.float64)[torch.randint(0, 2, tensor.shape, generator=generator)]
     return torch.randint(-20, 21, tensor.shape, generator=generator) * steps
 
 
-def _duplicates(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+def _duplicates(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
     return torch.full_like(tensor, int(tensor.reshape(-1)[0])) if tensor.numel() else tensor
 
 
-def _largest(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+def _largest(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
     return torch.full_like(tensor, part.high - 1)
 
 
-def _shuffled(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+def _shuffled(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
     return tensor.reshape(-1)[torch.randperm(tensor.numel(), generator=generator)].reshape(tensor.shape)
 
 
-def _negated(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+def _negated(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
     return -tensor if part.role in INTS else -tensor.abs()
 
 
-def _big(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+def _big(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
     """Return odd integers that float32 cannot hold, where the dtype can.
 
     They lie beyond 2**32, and are negative if cut to 32 bits: of two numbers between 2**31 and 2**32 some builds of onnxruntime
@@ -143,7 +143,7 @@ def _big(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.
 def _wide(low: int, high: int) -> Fill:
     """Return a way that draws from all whole numbers between two; ValueError where the dtype does not go so far."""
 
-    def fill(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+    def fill(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
         if tensor.is_floating_point() or tensor.dtype == torch.bool or torch.iinfo(tensor.dtype).max < high:
             raise ValueError("no whole numbers of that size")
         return torch.randint(low, high, tensor.shape, generator=generator, dtype=torch.int64).to(tensor.dtype)
@@ -151,7 +151,7 @@ def _wide(low: int, high: int) -> Fill:
     return fill
 
 
-def _whole_dtype(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+def _whole_dtype(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
     """Return numbers from all that a dtype of up to 32 bits has, both ends among them; less of a wider one."""
     if tensor.is_floating_point() or tensor.dtype == torch.bool:
         raise ValueError("no dtype of whole numbers")
@@ -164,7 +164,7 @@ def _whole_dtype(tensor: torch.Tensor, part: Part, generator: torch.Generator) -
     return values.reshape(tensor.shape).to(tensor.dtype)
 
 
-def _padded_ids(tensor: torch.Tensor, part: Part, generator: torch.Generator) -> torch.Tensor:
+def _padded_ids(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
     """Return ids of which each row ends in zeros: what most tokenizers pad with, and models make their masks of."""
     length = lambda rows, width: torch.randint(1, width + 1, (rows,), generator=generator)  # noqa: E731
     return torch.where(masks.valid(tensor, length, first_whole=False) != 0, tensor, 0)

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torchferry.records import Case, Coverage, Finding, Trial
+from torchferry.verify.coverage.branches_and_mutants import look_inside
 from torchferry.verify.coverage.compared import compare
 from torchferry.verify.coverage.ground import Ground
-from torchferry.verify.coverage.inside import look_inside
 from torchferry.verify.coverage.lively import redrawable
 from torchferry.verify.coverage.redrawn import redraw
 from torchferry.verify.coverage.suspects import weigh
@@ -20,7 +20,7 @@ from torchferry.verify.coverage.unlike import unlike
 from torchferry.verify.coverage.untried import untried
 from torchferry.verify.coverage.weights import weights
 from torchferry.verify.judge.trial import Bench, Judged
-from torchferry.verify.run.eager_trace import Tape
+from torchferry.verify.run.eager_trace import EagerTrace
 from torchferry.verify.run.repeated_calls import Character
 
 
@@ -34,10 +34,10 @@ class Assessed:
     redrawn: tuple[Trial, ...] = ()
 
 
-def assess(case: Case, bench: Bench, judged: Sequence[Judged], habits: Character, tape: Tape) -> Assessed:
+def assess(case: Case, bench: Bench, judged: Sequence[Judged], habits: Character, trace: EagerTrace) -> Assessed:
     """Return what these trials stand on, and the further ones that were made to find out."""
     found = weights(bench.sides)
-    ground = Ground(case, bench, habits, tape, tuple(judged), found, tuple(unlike(found)))
+    ground = Ground(case, bench, habits, trace, tuple(judged), found, tuple(unlike(found)))
     ground = weigh(_with_untried(ground))
     if not ground.failed and ground.agreeing and not any(bench.traits.random):
         ground = compare(_deepened(ground))

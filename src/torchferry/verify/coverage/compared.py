@@ -23,7 +23,7 @@ ASKED = 3  # trials for which a float64 run is made
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class ComparedOutput:
     """One output in all trials that compare it."""
 
     name: str
@@ -54,14 +54,14 @@ def compare(ground: Ground) -> Ground:
     return ground
 
 
-def watched(bench: Bench, compared: Sequence[Judged], moves: Sequence[bool]) -> list[Watched]:
+def watched(bench: Bench, compared: Sequence[Judged], moves: Sequence[bool]) -> list[ComparedOutput]:
     """Return, for each output, what was seen of it."""
     found = []
     for n, name in enumerate(bench.sides.bound.outputs):
         seen = [j.want[n].reshape(-1) for j in compared if n < len(j.want) and j.want[n].size]
         first = seen[0][0] if seen else None
         varies = any(bool((values != first).any()) for values in seen)
-        found.append(Watched(name, moves[n] if n < len(moves) else True, bool(seen), varies))
+        found.append(ComparedOutput(name, moves[n] if n < len(moves) else True, bool(seen), varies))
     return found
 
 

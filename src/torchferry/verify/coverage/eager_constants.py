@@ -24,7 +24,7 @@ from torchferry.verify.run.eager_trace import op_name
 
 INPUT = ""  # stands among the origins of a value that an input, or a random number, went into
 NOTHING: frozenset[str] = frozenset()
-Listener = Callable[[int, str, torch.Tensor, frozenset[str]], None]  # place on the tape, op, value, its origin
+Listener = Callable[[int, str, torch.Tensor, frozenset[str]], None]  # place on the trace, op, value, its origin
 # ops whose result has their argument's shape or type and nothing of its values
 SHAPES = (
     "zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty", "new_empty_strided",

@@ -12,10 +12,10 @@ from torchferry.records import FAILING, Case, Coverage, Finding, Outcome
 from torchferry.verify.coverage.unlike import Unlike
 from torchferry.verify.coverage.weights import Weights
 from torchferry.verify.judge.trial import Bench, Judged, judge
-from torchferry.verify.run.eager_trace import Tape
+from torchferry.verify.run.eager_trace import EagerTrace
 from torchferry.verify.run.repeated_calls import Character
 from torchferry.verify.trials.budget import LARGE
-from torchferry.verify.trials.plans import Plan
+from torchferry.verify.trials.plans import TrialPlan
 
 COMPARED: tuple[Outcome, ...] = ("agree", "ill-conditioned")
 TOLD = 8  # names of what was not shown, of each kind
@@ -28,7 +28,7 @@ class Ground:
     case: Case
     bench: Bench
     habits: Character
-    tape: Tape
+    trace: EagerTrace
     judged: tuple[Judged, ...]
     weights: Weights
     beside: tuple[Unlike, ...] = ()
@@ -96,7 +96,7 @@ class Ground:
         """Return the ground with more trials."""
         return replace(self, judged=(*self.judged, *judged))
 
-    def tried(self, plan: Plan) -> Judged | None:
+    def tried(self, plan: TrialPlan) -> Judged | None:
         """Return a further trial; None where no such call can be made, or the file does not promise to take it."""
         try:
             args = plan.args(self.bench.sides.bound)

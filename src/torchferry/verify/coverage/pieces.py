@@ -14,7 +14,7 @@ import numpy as np
 
 from torchferry.verify.arrays import Array
 from torchferry.verify.coverage.equality import BLOCK, equal
-from torchferry.verify.coverage.recipes import Piece, Rows, as_rows
+from torchferry.verify.coverage.recipes import Rows, WeightRows, as_rows
 from torchferry.verify.coverage.stored import Stored
 
 MOST_PIECES = 64
@@ -64,7 +64,7 @@ class Pieces:
                 if (length or tensor.size // tensor.shape[axis]) == width:
                     yield (name, axis), as_rows(tensor, axis)
 
-    def _sound(self, rows: Array, pieces: Sequence[Piece], index: _Index) -> bool:
+    def _sound(self, rows: Array, pieces: Sequence[WeightRows], index: _Index) -> bool:
         """Return whether every piece is one that an exporter would cut, and is there byte for byte."""
         at = 0
         for piece in pieces:
@@ -87,7 +87,7 @@ def _ways(values: Array) -> Iterator[int]:
         yield -2
 
 
-def _cut(piece: Piece, count: int) -> bool:
+def _cut(piece: WeightRows, count: int) -> bool:
     """Return whether a piece is all of a tensor, or some of the equal parts that it falls into."""
     for parts in range(1, MOST_PARTS + 1):
         part = count // parts
@@ -96,9 +96,9 @@ def _cut(piece: Piece, count: int) -> bool:
     return False
 
 
-def _runs(hashes: Array, index: _Index) -> list[Piece] | None:
+def _runs(hashes: Array, index: _Index) -> list[WeightRows] | None:
     """Return the longest runs of the model's rows that a tensor's rows fall into; None where a row is not the model's."""
-    pieces: list[Piece] = []
+    pieces: list[WeightRows] = []
     at = 0
     while at < len(hashes):
         best: tuple[int, Rowed, int] | None = None
@@ -108,7 +108,7 @@ def _runs(hashes: Array, index: _Index) -> list[Piece] | None:
         if best is None or len(pieces) >= MOST_PIECES:
             return None
         long, (name, axis), start = best
-        pieces.append(Piece(name, axis, start, start + long))
+        pieces.append(WeightRows(name, axis, start, start + long))
         at += long
     return pieces
 

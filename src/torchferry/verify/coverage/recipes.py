@@ -40,7 +40,7 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class WeightRows:
     """Rows of one of the model's tensors: `axis` says along which; -1 along all but the last together."""
 
     name: str
@@ -54,7 +54,7 @@ class Rows:
     """Rows of several tensors, one after another along an axis: slices, concatenations, gates in another order."""
 
     axis: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[WeightRows, ...]
     shape: tuple[int, ...]
     dtype: np.dtype[np.generic]
 
@@ -74,7 +74,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A value that eager computes of its weights alone, at a place on its tape; the same for ever where no weight goes in."""
+    """A value that eager computes of its weights alone, at a place on its trace; the same for ever where no weight goes in."""
 
     place: int
     op: str

@@ -28,7 +28,7 @@ def redraw(ground: Ground, which: Redrawable) -> Ground:
             judged = tuple(_again(ground, bench, draw))
             ground = replace(ground, redrawn=(*ground.redrawn, *judged))
             if failing := [j for j in judged if j.trial.outcome in FAILING]:
-                ground = ground.finds(*findings(ground.case, bench, failing, ground.habits, ground.tape))
+                ground = ground.finds(*findings(ground.case, bench, failing, ground.habits, ground.trace))
                 break
     return ground.count(redrawn=sum(j.trial.outcome == "agree" for j in ground.redrawn))
 

@@ -18,7 +18,7 @@ from torchferry.verify.coverage.folded_unlike import folded_unlike
 from torchferry.verify.coverage.folds import norms
 from torchferry.verify.coverage.ground import TOLD, Ground
 from torchferry.verify.coverage.mutants import MOST_TRIALS
-from torchferry.verify.coverage.reach import feeding, unreached
+from torchferry.verify.coverage.noticed_rows import feeding, unreached
 from torchferry.verify.coverage.rewritten import rewrite
 from torchferry.verify.coverage.unlike import Unlike
 from torchferry.verify.judge.trial import Judged, differences

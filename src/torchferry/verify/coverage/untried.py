@@ -12,13 +12,13 @@ from torchferry import guards as conditions
 from torchferry.records import Dim, Guard
 from torchferry.verify.judge.trial import Bench, Judged
 from torchferry.verify.trials.coupled import together
-from torchferry.verify.trials.plans import Plan, candidates
+from torchferry.verify.trials.plans import TrialPlan, candidates
 
 SIZES = 3  # other sizes of a dim that are tried
 FARTHEST = 4096  # how far a size that breaks a guard is looked for
 
 
-def untried(bench: Bench, judged: Sequence[Judged], guards: Sequence[Guard], seed: int) -> Iterator[Plan]:
+def untried(bench: Bench, judged: Sequence[Judged], guards: Sequence[Guard], seed: int) -> Iterator[TrialPlan]:
     """Yield calls at sizes that no trial has shown anything of."""
     told = [j.trial.sizes for j in judged if j.trial.outcome != "eager-refused"]
     for dim in bench.sides.bound.signature.dims:
@@ -31,8 +31,8 @@ def untried(bench: Bench, judged: Sequence[Judged], guards: Sequence[Guard], see
             yield from (_plan(bench, {name: size}, seed, guard.text) for name, size in _breaking(bench, guard))
 
 
-def _plan(bench: Bench, sizes: dict[str, int], seed: int, why: str = "") -> Plan:
-    return Plan(together(sizes, bench.links), "example", seed, why=why)
+def _plan(bench: Bench, sizes: dict[str, int], seed: int, why: str = "") -> TrialPlan:
+    return TrialPlan(together(sizes, bench.links), "example", seed, why=why)
 
 
 def _breaking(bench: Bench, guard: Guard) -> Iterator[tuple[str, int]]:

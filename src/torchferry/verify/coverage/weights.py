@@ -22,14 +22,14 @@ from torchferry.verify.coverage.equality import close_but_for_order, fingerprint
 from torchferry.verify.coverage.pieces import Pieces
 from torchferry.verify.coverage.recipes import Computed, Recipe, Whole
 from torchferry.verify.coverage.stored import Stored, stored
-from torchferry.verify.run.both_sides import Sides
+from torchferry.verify.run.both_sides import BothSides
 
 HANDFUL = 4  # numbers with fractions: an epsilon, a scale, the mean of each colour; more is a weight
 STRUCTURE = 16  # whole numbers: sizes, axes and paddings; more is a table
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundWeight:
     """A tensor of the file, and what of the model it is."""
 
     stored: Stored
@@ -41,9 +41,11 @@ class Found:
 class Weights:
     """The file's tensors that count as weights: those found in the model, and those that are not."""
 
-    found: tuple[Found, ...] = ()
+    found: tuple[FoundWeight, ...] = ()
     missing: tuple[Stored, ...] = ()
-    few: tuple[Found, ...] = ()  # found ones of so few numbers that they do not count: a bias of two, the exponential of a scale
+    few: tuple[
+        FoundWeight, ...
+    ] = ()  # found ones of so few numbers that they do not count: a bias of two, the exponential of a scale
     loose: tuple[Stored, ...] = ()  # of so few numbers, and not found
     tensors: Mapping[str, Array] = field(default_factory=dict, repr=False)  # the model's
     names: Mapping[str, str] = field(default_factory=dict)  # of the file's tensors that have a name of the model's
@@ -58,7 +60,7 @@ class Weights:
         return [n for n in left if fingerprint(self.tensors[n]) not in twins]
 
 
-def weights(sides: Sides) -> Weights:
+def weights(sides: BothSides) -> Weights:
     """Return where each of the file's weights comes from."""
     path, bound = Path(sides.file.path), sides.bound
     kept = stored(onnx.load(str(path), load_external_data=False), path.parent)
@@ -143,17 +145,17 @@ class _Bits:
         return self._sums[key].get(total(values), []) if self._sums[key] else []
 
 
-def _whole(one: Stored, values: Array, candidates: Sequence[str], tensors: Mapping[str, Array]) -> Found | None:
+def _whole(one: Stored, values: Array, candidates: Sequence[str], tensors: Mapping[str, Array]) -> FoundWeight | None:
     for name in candidates:
         if (order := same_but_for_order(values, tensors[name])) is not None:
-            return Found(one, Whole(name, order, one.shape, one.dtype))
+            return FoundWeight(one, Whole(name, order, one.shape, one.dtype))
     return None
 
 
-def _as_computed(work: Weights, sides: Sides) -> Weights:
+def _as_computed(work: Weights, sides: BothSides) -> Weights:
     """Return what is left looked for among the values of one eager call, as they come: none of them is kept."""
     values = {s.name: s.values() for s in work.missing}
-    found: dict[str, Found] = {}
+    found: dict[str, FoundWeight] = {}
 
     def listen(place: int, op: str, result: torch.Tensor, origin: frozenset[str]) -> None:
         if result.is_quantized or result.is_complex():
@@ -167,7 +169,7 @@ def _as_computed(work: Weights, sides: Sides) -> Weights:
             order = exact if exact is not None else close_but_for_order(values[one.name], value)
             if order is not None:
                 recipe = Computed(place, op, origin, order, one.shape, one.dtype)
-                found[one.name] = Found(one, recipe, exact is not None)
+                found[one.name] = FoundWeight(one, recipe, exact is not None)
 
     bound = sides.bound
     seen = eager_constants.watch(eager.fresh(bound.module), bound.args, bound.prefix, listen)
@@ -183,7 +185,7 @@ def _as_rows(work: Weights) -> Weights:
         # numbers that are all equal are found everywhere, and tell nothing
         recipe = pieces.find(one, values) if one.is_float and not uniform(values) else None
         if recipe is not None:
-            found.append(Found(one, recipe))
+            found.append(FoundWeight(one, recipe))
         else:
             missing.append(one)
     return replace(work, found=(*work.found, *found), missing=tuple(missing))
@@ -195,7 +197,7 @@ def _as_folds(work: Weights, module: torch.nn.Module, prefix: str) -> Weights:
     for one in work.missing:
         recipe = folds.folded(one, one.values(), work.tensors, names, known) if known and one.is_float else None
         if recipe is not None:
-            found.append(Found(one, recipe, exact=False))
+            found.append(FoundWeight(one, recipe, exact=False))
         else:
             missing.append(one)
     return replace(work, found=(*work.found, *found), missing=tuple(missing))

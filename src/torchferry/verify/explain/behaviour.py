@@ -14,12 +14,12 @@ from torchferry.records.findings import RandomOutput, RandomOutputFrozen, StateC
 from torchferry.verify.arrays import Array
 from torchferry.verify.explain import source_lines as source
 from torchferry.verify.judge.trial import Bench
-from torchferry.verify.run.eager_trace import Tape, record
+from torchferry.verify.run.eager_trace import EagerTrace, record
 from torchferry.verify.run.repeated_calls import Character, same
 from torchferry.verify.trials.landmarks import source_file
 
 
-def behaviour(bench: Bench, habits: Character, tape: Tape) -> Iterator[Finding]:
+def behaviour(bench: Bench, habits: Character, trace: EagerTrace) -> Iterator[Finding]:
     """Yield a finding where calling the model again gives another answer."""
     names = bench.sides.bound.outputs
     if any(habits.stateful):
@@ -27,7 +27,7 @@ def behaviour(bench: Bench, habits: Character, tape: Tape) -> Iterator[Finding]:
         outputs = tuple(n for n, s in zip(names, habits.stateful, strict=True) if s)
         yield StateChanges(outputs, what, _code(place), location=place)
     if any(habits.random):
-        place = _draw(bench, tape)
+        place = _draw(bench, trace)
         outputs = tuple(n for n, r in zip(names, habits.random, strict=True) if r)
         if _file_is_random(bench, habits):
             yield RandomOutput(outputs, location=place)
@@ -44,9 +44,9 @@ def _mutation(bench: Bench) -> tuple[Location | None, str]:
     module = eager.fresh(bench.sides.bound.module)
     owned = {id(t): n for n, t in [*module.named_buffers(), *module.named_parameters()]}
     before = _attributes(module)
-    tape = record(module, bench.sides.bound.args, prefix=bench.sides.bound.prefix)
+    trace = record(module, bench.sides.bound.args, prefix=bench.sides.bound.prefix)
     prefix = bench.sides.bound.prefix
-    for note in tape.notes:
+    for note in trace.notes:
         if note.writes and note.reads and note.reads[0] in owned:
             return note.location, owned[note.reads[0]].removeprefix(prefix)
     for (owner, name), value in _attributes(module).items():
@@ -79,9 +79,9 @@ def _trace(value: object) -> object:
     return value if isinstance(value, int | float | str | bool | type(None)) else id(value)
 
 
-def _draw(bench: Bench, tape: Tape) -> Location | None:
+def _draw(bench: Bench, trace: EagerTrace) -> Location | None:
     """Return the line that draws: an op that takes torch's random numbers, else where two seeds part ways."""
-    drawing = next((n for n in tape.notes if n.draws), None)
+    drawing = next((n for n in trace.notes if n.draws), None)
     if drawing is not None:
         return drawing.location
     bound = bench.sides.bound

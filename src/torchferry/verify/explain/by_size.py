@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from torchferry.records import FAILING, Case
 from torchferry.records.findings import JudgedBySize, Verdict
 from torchferry.verify.judge.trial import Bench, Judged, judge
-from torchferry.verify.trials.plans import Plan
+from torchferry.verify.trials.plans import TrialPlan
 
 SEEDS = (101, 102, 103, 104)
 
@@ -45,7 +45,7 @@ def _verdict(bench: Bench, sizes: Mapping[str, int]) -> Verdict:
     """Return what several draws at these sizes come to; draws that cannot be made, or that eager refuses, say nothing."""
     seen: set[bool] = set()
     for seed in SEEDS:
-        plan = Plan(sizes, "random", seed)
+        plan = TrialPlan(sizes, "random", seed)
         try:
             outcome = judge(bench, plan, plan.args(bench.sides.bound)).trial.outcome
         except ValueError:

@@ -12,7 +12,7 @@ from torchferry.verify.arrays import Array, array, is_float, wide
 from torchferry.verify.explain import source_lines as source
 from torchferry.verify.judge.trial import Bench, Judged
 from torchferry.verify.run.both_sides import Call
-from torchferry.verify.run.eager_trace import Note, Tape
+from torchferry.verify.run.eager_trace import EagerTrace, Note
 
 NEXT_TO_NOTHING = 1e-4  # relative; what an op with a constant changes, if an optimiser may have taken it for nothing
 WITH_A_CONSTANT = ("add", "sub", "mul", "div", "rsub", "add_", "sub_", "mul_", "div_")
@@ -48,8 +48,8 @@ class Scene:
 
     bench: Bench
     failing: Judged
-    right: Tape
-    wrong: Tape
+    right: EagerTrace
+    wrong: EagerTrace
 
     @property
     def at_the_example(self) -> bool:
@@ -113,11 +113,11 @@ def _overflowed(note: Note) -> bool:
 
 def _next_to_nothing(scene: Scene, n: int) -> bool:
     """Return whether an op with a constant, at the example, gives nearly what went into it."""
-    tape = scene.right if n < len(scene.right.notes) else scene.wrong
-    note = tape.notes[n]
+    trace = scene.right if n < len(scene.right.notes) else scene.wrong
+    note = trace.notes[n]
     if note.location.op not in WITH_A_CONSTANT or not note.values:
         return False
-    given = [v for earlier in tape.notes[max(0, n - 3) : n] for v in earlier.values]
+    given = [v for earlier in trace.notes[max(0, n - 3) : n] for v in earlier.values]
     given += [array(a) for a in scene.reference]
     return any(_nearly(note.values[0], v) for v in given)
 

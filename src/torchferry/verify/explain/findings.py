@@ -31,26 +31,26 @@ from torchferry.verify.judge.excuses.beyond_range import swallows_nan
 from torchferry.verify.judge.model_traits import takes_maximum
 from torchferry.verify.judge.tolerance import loosest
 from torchferry.verify.judge.trial import Bench, Judged, judge
-from torchferry.verify.run.eager_trace import Tape
+from torchferry.verify.run.eager_trace import EagerTrace
 from torchferry.verify.run.repeated_calls import Character
 
 SEEDS = 3  # more trials at sizes that are under suspicion
 
 
-def findings(case: Case, bench: Bench, judged: Sequence[Judged], habits: Character, tape: Tape) -> tuple[Finding, ...]:
+def findings(case: Case, bench: Bench, judged: Sequence[Judged], habits: Character, trace: EagerTrace) -> tuple[Finding, ...]:
     """Return what the trials showed, and how the model behaves when called again."""
-    found: list[Finding] = [*behaviour(bench, habits, tape)]
+    found: list[Finding] = [*behaviour(bench, habits, trace)]
     bench = replace(bench, home=_home(judged, bench))
     wrong = [j for j in judged if j.trial.outcome in FAILING]
     for failing in _one_of_each(wrong, bench):
-        found.append(_culprit(case, bench, failing, judged, tape))
+        found.append(_culprit(case, bench, failing, judged, trace))
     found += [PaddingOnly(seen(j, bench)) for j in [j for j in judged if j.trial.outcome == "padding-only"][:1]]
     found += [EagerCutOff(seen(j, bench)) for j in [j for j in judged if j.trial.outcome == "eager-cut-off"][:1]]
     tied = [j for j in judged if j.trial.outcome == "tie-order" and j.proof is not None and not j.proof.harmless]
     found += [TieOrder(seen(j, bench), location=j.proof.place) for j in tied[:1] if j.proof is not None]
     strange = [j for j in judged if j.trial.outcome == "beyond-range"]
     swallowed = [j for j in strange if j.trial.values == "nan" and swallows_nan(bench, j.want, j.got)]
-    peak = next((n.location for n in tape.notes if takes_maximum(n)), None)
+    peak = next((n.location for n in trace.notes if takes_maximum(n)), None)
     found += [NanSwallowed(seen(j, bench), location=peak) for j in swallowed[:1]]
     found += [DiffersBeyondRange(seen(j, bench)) for j in strange[:1] if not swallowed]
     return tuple(found)
@@ -88,7 +88,7 @@ def _weight(failing: Judged) -> tuple[int, int, int]:
     return plain, len(failing.plan.sizes), sum(failing.trial.sizes.values())
 
 
-def _culprit(case: Case, bench: Bench, failing: Judged, judged: Sequence[Judged], tape: Tape) -> Finding:
+def _culprit(case: Case, bench: Bench, failing: Judged, judged: Sequence[Judged], trace: EagerTrace) -> Finding:
     failing = shrink(bench, failing)
     told = seen(failing, bench)
     blame = Blame(failing=tuple(j.trial.name for j in judged if j.trial.outcome in FAILING)[:8])

@@ -1,6 +1,6 @@
 """From a failing trial to the culprit: the user's line, the op, the module, the ONNX node, and the kind of cause.
 
-Three clues, in this order: guards that the trial breaks; eager's op tape at the example and at the failing input, whose
+Three clues, in this order: guards that the trial breaks; eager's op trace at the example and at the failing input, whose
 values are looked for inside the file; and the source around the line, for the `if` or the number behind it.
 """
 
@@ -19,7 +19,7 @@ from torchferry.verify.explain.cause import Culprit, Scene, settle
 from torchferry.verify.explain.fingerprint import Index
 from torchferry.verify.explain.provenance import place_of_node
 from torchferry.verify.judge.trial import Bench, Judged
-from torchferry.verify.run.eager_trace import Note, Tape, record
+from torchferry.verify.run.eager_trace import EagerTrace, Note, record
 from torchferry.verify.run.intermediates import Inside, opened
 from torchferry.verify.run.repeated_calls import same
 
@@ -104,9 +104,9 @@ def _moving(scene: Scene) -> list[int]:
         other = bound.vary(dict(plan.sizes), "random", plan.seed + 17)
     except ValueError:
         return list(range(len(notes)))
-    tape = record(eager.fresh(bound.module), other, keep=True, prefix=bound.prefix)
-    alike = _parting(scene.wrong, tape)
-    pairs = zip(notes[:alike], tape.notes[:alike], strict=True)
+    trace = record(eager.fresh(bound.module), other, keep=True, prefix=bound.prefix)
+    alike = _parting(scene.wrong, trace)
+    pairs = zip(notes[:alike], trace.notes[:alike], strict=True)
     still = {n for n, (a, b) in enumerate(pairs) if all(same(x, y) for x, y in zip(a.values, b.values, strict=True))}
     return [n for n in range(len(notes)) if n not in still]
 
@@ -127,11 +127,11 @@ def _refused(scene: Scene, inside: Inside) -> Culprit | None:
     return scene.culprit(replace(place, onnx_node=node.name))
 
 
-def _by_value(name: str, values: dict[str, Array], tape: Tape) -> Location | None:
+def _by_value(name: str, values: dict[str, Array], trace: EagerTrace) -> Location | None:
     if name not in values:
         return None
     index = Index({name: values[name]})
-    return next((n.location for n in tape.notes if _names(index, n)), None)
+    return next((n.location for n in trace.notes if _names(index, n)), None)
 
 
 def _by_flow(scene: Scene) -> Culprit | None:
@@ -152,7 +152,7 @@ def _by_flow(scene: Scene) -> Culprit | None:
     return Culprit(replace(where, line=found[0]), "branch-frozen" if found[1] == "branch" else "loop-unrolled")
 
 
-def _parting(right: Tape, wrong: Tape) -> int:
+def _parting(right: EagerTrace, wrong: EagerTrace) -> int:
     """Return how many ops both tapes have in common before they go different ways."""
     n = 0
     for one, two in zip(right.notes, wrong.notes, strict=False):

@@ -109,10 +109,10 @@ def _exposed(file: Translated, fine: Callable[[Path], bool]) -> tuple[str, Locat
 def _by_value(bench: Bench, failing: Judged, name: str) -> Location | None:
     if not name:
         return None
-    tape = record(eager.fresh(bench.sides.bound.module), failing.args, keep=True, prefix=bench.sides.bound.prefix)
+    trace = record(eager.fresh(bench.sides.bound.module), failing.args, keep=True, prefix=bench.sides.bound.prefix)
     with opened(bench.sides) as inside:
         values = inside if isinstance(inside, Fault) else inside.values(failing.args)
     if isinstance(values, Fault):
         return None
     index = Index({name: values[name]})
-    return next((n.location for n in tape.notes if any(index.find(v) for v in n.values)), None)
+    return next((n.location for n in trace.notes if any(index.find(v) for v in n.values)), None)

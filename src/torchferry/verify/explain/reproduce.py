@@ -20,11 +20,11 @@ from torchferry.verify.arrays import Array, array, arrays
 from torchferry.verify.coverage.lively import lively, redrawable
 from torchferry.verify.coverage.weights import weights
 from torchferry.verify.explain.shrink import shrink
-from torchferry.verify.explain.smallest import Part, smallest
+from torchferry.verify.explain.smallest import FilePart, smallest
 from torchferry.verify.judge.trial import Bench, judge
 from torchferry.verify.run.both_sides import Call, open_sides, output_order
 from torchferry.verify.stage import laid_out
-from torchferry.verify.trials.plans import Plan, example_sizes
+from torchferry.verify.trials.plans import TrialPlan, example_sizes
 from torchferry.worker import Worker
 
 SCRIPT = '''"""{title}
@@ -89,10 +89,10 @@ def _at(case: Case, trial: Trial) -> Iterator[Bench | None]:
                 yield None if isinstance(redrawn, str) else redrawn
 
 
-def _part(case: Case, bench: Bench, trial: Trial, args: Call) -> Part | None:
+def _part(case: Case, bench: Bench, trial: Trial, args: Call) -> FilePart | None:
     """Return the smallest part of the file that shows the failure, if there is one."""
     given = _given(bench.sides.bound, trial, args)
-    plan = Plan(_moved(trial, bench.sizes), trial.values, trial.seed, only=_only(trial), given=given)
+    plan = TrialPlan(_moved(trial, bench.sizes), trial.values, trial.seed, only=_only(trial), given=given)
     failing = judge(bench, plan, args)
     return smallest(case, bench, shrink(bench, failing)) if failing.trial.outcome == "differ" else None
 
@@ -118,7 +118,7 @@ def call_of(bound: Bound, trial: Trial) -> Call:
         return bound.args
     if trial.values == "given":
         return bound.examples[int(trial.name.rsplit(" ", 1)[1]) - 1]
-    return Plan(trial.sizes, trial.values, trial.seed, _only(trial)).args(bound)
+    return TrialPlan(trial.sizes, trial.values, trial.seed, _only(trial)).args(bound)
 
 
 def _data(bound: Bound, file: Translated, args: Call) -> dict[str, Array]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from torchferry.verify.judge.trial import Bench, Judged, judge
 from torchferry.verify.trials.coupled import together
-from torchferry.verify.trials.plans import Plan
+from torchferry.verify.trials.plans import TrialPlan
 
 MOST_RUNS = 24
 
@@ -36,7 +36,7 @@ def shrink(bench: Bench, failing: Judged) -> Judged:
     return smallest if proven else failing
 
 
-def _simpler(bench: Bench, failing: Judged) -> list[Plan]:
+def _simpler(bench: Bench, failing: Judged) -> list[TrialPlan]:
     """Return plans that change less: without the unusual values, or with one size back at the example's."""
     plan = failing.plan
     plans = [replace(plan, values="random")] if plan.values != "random" and plan.sizes else []
@@ -44,7 +44,7 @@ def _simpler(bench: Bench, failing: Judged) -> list[Plan]:
     return plans + [replace(plan, sizes=sizes) for sizes in fewer]
 
 
-def _still_fails(bench: Bench, plan: Plan, failing: Judged) -> Judged | None:
+def _still_fails(bench: Bench, plan: TrialPlan, failing: Judged) -> Judged | None:
     plan = replace(plan, sizes=together(plan.sizes, bench.links))
     try:
         again = judge(bench, plan, plan.args(bench.sides.bound), thorough=False)  # proofs are made for the last one alone

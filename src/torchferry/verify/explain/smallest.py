@@ -29,7 +29,7 @@ STEPS_AROUND = 4  # nodes on either side of a value that onnxruntime's optimiser
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilePart:
     """A model that is part of the file, what goes into it in the failing trial, and what should come out."""
 
     model: onnx.ModelProto
@@ -38,7 +38,7 @@ class Part:
     words: str
 
 
-def smallest(case: Case, bench: Bench, failing: Judged) -> Part | None:
+def smallest(case: Case, bench: Bench, failing: Judged) -> FilePart | None:
     """Return the smallest part that shows the failure; None where none could be proven to."""
     if failing.fault is not None:
         return None
@@ -58,7 +58,7 @@ def smallest(case: Case, bench: Bench, failing: Judged) -> Part | None:
 
 def _wrong_value(
     bench: Bench, failing: Judged, inside: Inside, whole: onnx.ModelProto, values: dict[str, Array], culprit: Culprit
-) -> Part | None:
+) -> FilePart | None:
     """Return the nodes between values that are right and the one that should be the culprit op's."""
     expected = culprit.expected
     if expected is None:
@@ -72,7 +72,7 @@ def _wrong_value(
             part = between(whole, given, [name])
             feeds = {i.name: given[i.name] for i in part.graph.input}
             place = f" at {culprit.location}" if str(culprit.location) else ""
-            return Part(part, feeds, {name: want}, f"`{name}` should be what `{culprit.location.op}` gives{place}")
+            return FilePart(part, feeds, {name: want}, f"`{name}` should be what `{culprit.location.op}` gives{place}")
     return None
 
 
@@ -102,7 +102,7 @@ def _right_with(bench: Bench, failing: Judged, whole: onnx.ModelProto, values: d
     return not differences(bench, failing.want, [got[i] for i in bench.sides.order])[0]
 
 
-def _rewritten(bench: Bench, whole: onnx.ModelProto, values: dict[str, Array], blamed: str) -> Part | None:
+def _rewritten(bench: Bench, whole: onnx.ModelProto, values: dict[str, Array], blamed: str) -> FilePart | None:
     """Return the few nodes around a value that onnxruntime's optimiser gets wrong."""
     for steps in range(1, 1 + STEPS_AROUND):
         wanted = _after(whole.graph, blamed, steps)
@@ -117,7 +117,7 @@ def _rewritten(bench: Bench, whole: onnx.ModelProto, values: dict[str, Array], b
         )
         if unlike:
             want = {o: values[o] for o in wanted}
-            return Part(
+            return FilePart(
                 part, feeds, want, f"`{blamed}` is rewritten by onnxruntime's optimiser; without it the outputs are right"
             )
     return None

@@ -17,10 +17,10 @@ from torchferry.verify.judge.compare import compare, wrong
 from torchferry.verify.judge.excuses import CHEAP, EXCUSES
 from torchferry.verify.judge.excuses.excuse import Excuse, Plea, Proof
 from torchferry.verify.judge.model_traits import Traits
-from torchferry.verify.run.both_sides import Call, Sides
+from torchferry.verify.run.both_sides import BothSides, Call
 from torchferry.verify.run.memory import little_memory
 from torchferry.verify.trials.coupled import Links
-from torchferry.verify.trials.plans import COUNTING, Plan
+from torchferry.verify.trials.plans import COUNTING, TrialPlan
 
 # where several excuses share a trial, the one that says least for the file gives it its name
 WEAKEST_FIRST: tuple[Outcome, ...] = (
@@ -40,7 +40,7 @@ COMPARING: tuple[Outcome, ...] = ("ill-conditioned", "eager-cut-off")
 class Judged:
     """A trial with the arrays it was judged by; `args` is None for one that could not be made."""
 
-    plan: Plan
+    plan: TrialPlan
     trial: Trial
     args: Call = ()
     want: Sequence[Array] = ()
@@ -53,7 +53,7 @@ class Judged:
 class Bench:
     """What all trials have in common."""
 
-    sides: Sides
+    sides: BothSides
     allowed: tuple[Tolerance, ...]  # for each of eager's outputs
     traits: Traits
     sizes: dict[str, int] = field(default_factory=dict)  # of the example
@@ -69,14 +69,14 @@ class Bench:
         return self.home.trial.sizes if self.home is not None else self.sizes
 
 
-def judge(bench: Bench, plan: Plan, args: Call, *, thorough: bool = True) -> Judged:
+def judge(bench: Bench, plan: TrialPlan, args: Call, *, thorough: bool = True) -> Judged:
     """Return the outcome of one trial; without `thorough`, no costly proof is made for what differs."""
     began = time.perf_counter()
     judged = _judged(bench, plan, args, EXCUSES if thorough else CHEAP)
     return replace(judged, trial=replace(judged.trial, seconds=time.perf_counter() - began))
 
 
-def _judged(bench: Bench, plan: Plan, args: Call, excuses: Sequence[Excuse]) -> Judged:
+def _judged(bench: Bench, plan: TrialPlan, args: Call, excuses: Sequence[Excuse]) -> Judged:
     trial = Trial(plan.title, {**bench.sizes, **plan.sizes}, plan.values, plan.seed, "agree")
     with little_memory() if plan.values in COUNTING else nullcontext():
         want = bench.sides.eager(args)

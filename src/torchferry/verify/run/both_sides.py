@@ -17,7 +17,7 @@ Call = tuple[torch.Tensor, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
+class BothSides:
     """The eager module and the file, with their names brought into one order."""
 
     bound: Bound
@@ -65,12 +65,12 @@ class Sides:
         return True
 
 
-def open_sides(bound: Bound, file: Translated, worker: Worker) -> Sides | Fault:
+def open_sides(bound: Bound, file: Translated, worker: Worker) -> BothSides | Fault:
     """Return both sides, ready to run, or why onnxruntime does not take the file."""
     key = worker.open(file.path, **session_options(file.settings))
     if isinstance(key, Fault):
         return key
-    return Sides(bound, file, worker, key, output_order(bound.outputs, [o.name for o in file.outputs]))
+    return BothSides(bound, file, worker, key, output_order(bound.outputs, [o.name for o in file.outputs]))
 
 
 def session_options(settings: Mapping[str, Any]) -> dict[str, Any]:

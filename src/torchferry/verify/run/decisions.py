@@ -20,7 +20,7 @@ from torchferry.whose_code import may_be_a_models
 Kind = Literal["compare", "clip", "pick", "index", "digits", "buckets", "nan", "count", "cast", "condition", "round"]
 
 
-class Place(NamedTuple):
+class CallSite(NamedTuple):
     """Where Python calls an operator: the line, and the instruction in it, since a line may hold several comparisons."""
 
     file: str
@@ -32,7 +32,7 @@ class Place(NamedTuple):
 class Key(NamedTuple):
     """What tells one decision from another: its place, and which of the operator's numbers it is about."""
 
-    place: Place
+    place: CallSite
     number: int = 0
 
     @property
@@ -97,7 +97,7 @@ class Decision:
 
 
 @dataclass(slots=True)
-class Watched:
+class WatchedCall:
     """One call of eager: its decisions by place, the places it came by, and what it gave."""
 
     decisions: dict[Key, Decision] = field(default_factory=dict)
@@ -105,12 +105,12 @@ class Watched:
     outputs: tuple[torch.Tensor, ...] = ()
 
 
-def watch(module: torch.nn.Module, args: Sequence[torch.Tensor], *, grad: bool = False, margins: bool = False) -> Watched:
+def watch(module: torch.nn.Module, args: Sequence[torch.Tensor], *, grad: bool = False, margins: bool = False) -> WatchedCall:
     """Return what eager decides by in one call, raise what it raises.
 
     With `margins` those are kept; with `grad` they also know how they came of `args`.
     """
-    watched = Watched()
+    watched = WatchedCall()
     mode = _Watch(watched, args, grad, margins)
     with eager.untouched_rng(), eager.plainly(), torch.set_grad_enabled(grad), mode:
         eager.seed_all(0)
@@ -119,7 +119,7 @@ def watch(module: torch.nn.Module, args: Sequence[torch.Tensor], *, grad: bool =
 
 
 class _Watch(TorchFunctionMode):
-    def __init__(self, watched: Watched, args: Sequence[torch.Tensor], grad: bool, margins: bool) -> None:
+    def __init__(self, watched: WatchedCall, args: Sequence[torch.Tensor], grad: bool, margins: bool) -> None:
         super().__init__()
         self.watched, self.grad, self.margins = watched, grad, margins
         self.given = [a if grad and a.requires_grad else a.detach().clone() for a in args]
@@ -151,7 +151,7 @@ class _Watch(TorchFunctionMode):
                 return out
         return out
 
-    def _decide(self, kind: Kind, at: Place, args: Any, kwargs: Any, inputs: frozenset[int], out: Any) -> None:
+    def _decide(self, kind: Kind, at: CallSite, args: Any, kwargs: Any, inputs: frozenset[int], out: Any) -> None:
         first = next((a for a in args if isinstance(a, torch.Tensor)), None)
         whole = first is not None and not first.is_floating_point()
         name = at.op
@@ -175,7 +175,7 @@ class _Watch(TorchFunctionMode):
         elif kind in ("compare", "clip", "digits", "buckets", "pick"):
             self._hold_against(kind, at, args, kwargs)
 
-    def _hold_against(self, kind: Kind, at: Place, args: Any, kwargs: Any) -> None:
+    def _hold_against(self, kind: Kind, at: CallSite, args: Any, kwargs: Any) -> None:
         given = [*args, *kwargs.values()]
         if at.op in ("eq", "ne") and len(args) == 2 and args[0] is args[1]:  # only NaN is not equal to itself
             self._add(Decision("nan", Key(at), self._of(args, {}), False))
@@ -201,21 +201,21 @@ class _Watch(TorchFunctionMode):
         kept = self.margins or (self.grad and margin.requires_grad)
         decision.margin = margin if kept and margin.numel() else None
 
-    def _round(self, at: Place, values: torch.Tensor, inputs: frozenset[int]) -> None:
+    def _round(self, at: CallSite, values: torch.Tensor, inputs: frozenset[int]) -> None:
         """Keep how far numbers lie from where they are rounded another way: halves for `round`, whole numbers for its like."""
         decision = Decision("round", Key(at), inputs, False)
         shifted = values + 0.5 if at.op == "round" else values
         self._take_sides(decision, shifted - shifted.round())
         self._add(decision)
 
-    def _condition(self, at: Place, truth: Any, inputs: frozenset[int]) -> None:
+    def _condition(self, at: CallSite, truth: Any, inputs: frozenset[int]) -> None:
         if not isinstance(truth, torch.Tensor) or truth.dtype != torch.bool or not truth.numel():
             return
         decision = Decision("condition", Key(at), inputs, True)
         decision.sides = {side for side, taken in (("true", truth.any()), ("false", (~truth).any())) if bool(taken)}
         self._add(decision)
 
-    def _pick(self, at: Place, args: Any, kwargs: Any, inputs: frozenset[int]) -> None:
+    def _pick(self, at: CallSite, args: Any, kwargs: Any, inputs: frozenset[int]) -> None:
         values = args[0]
         dim = _dim(at.op, args, kwargs)
         if dim is None or not values.dim() or not 1 < values.shape[dim] <= _CHOICES or not values.is_floating_point():
@@ -312,11 +312,11 @@ def _dim(name: str, args: Any, kwargs: Any) -> int | None:
     return dim if isinstance(dim, int) else None
 
 
-def _place(frame: Any, op: str) -> Place:
+def _place(frame: Any, op: str) -> CallSite:
     """Return where an operator is called, in the innermost line that is neither torch's nor ours."""
     while frame is not None:
         file = frame.f_code.co_filename
         if may_be_a_models(file):
-            return Place(file, frame.f_lineno, frame.f_lasti, op)
+            return CallSite(file, frame.f_lineno, frame.f_lasti, op)
         frame = frame.f_back
-    return Place("", 0, 0, op)
+    return CallSite("", 0, 0, op)

@@ -54,13 +54,13 @@ class Note:
     reads: tuple[int, ...] = ()  # ids of the tensors it took, to see whether a parameter or buffer was among them
     draws: bool = False  # it takes random numbers from torch's generator
     keys: Array | None = None  # what an op that sorts was given
-    takes: tuple[int, ...] = ()  # which earlier ops, by their place on the tape, made or changed what it was given
+    takes: tuple[int, ...] = ()  # which earlier ops, by their place on the trace, made or changed what it was given
     scale: float = 0.0  # how large the numbers are that were added up: what is left of them may be far smaller
     size: int = 0  # how many numbers came out
 
 
 @dataclass(slots=True)
-class Tape:
+class EagerTrace:
     """All ops of one call, in order, and what the call returned or raised."""
 
     notes: list[Note] = field(default_factory=list)
@@ -68,27 +68,27 @@ class Tape:
     error: Exception | None = None
 
 
-def record(module: torch.nn.Module, args: tuple[Any, ...], *, keep: bool = False, prefix: str = "", seed: int = 0) -> Tape:
-    """Return the tape of one eager call; with `keep`, the values of every op are on it."""
-    tape = Tape()
+def record(module: torch.nn.Module, args: tuple[Any, ...], *, keep: bool = False, prefix: str = "", seed: int = 0) -> EagerTrace:
+    """Return the trace of one eager call; with `keep`, the values of every op are on it."""
+    trace = EagerTrace()
     names = {id(m): n.removeprefix(prefix.rstrip(".")).lstrip(".") for n, m in module.named_modules()}
     try:
-        with _Recorder(tape, names, _storages(module) if keep else None):
-            tape.outputs = eager.call(module, args, seed=seed)
-    except Exception as error:  # whatever the user's forward raises is told on the tape, not to our caller
-        tape.error = error
-        # torch.cond, scan and while_loop compile themselves in eager mode and do not bear being watched: then the tape
+        with _Recorder(trace, names, _storages(module) if keep else None):
+            trace.outputs = eager.call(module, args, seed=seed)
+    except Exception as error:  # whatever the user's forward raises is told on the trace, not to our caller
+        trace.error = error
+        # torch.cond, scan and while_loop compile themselves in eager mode and do not bear being watched: then the trace
         # ends there, and the call is made once more in private, without what the compiler remembers of the failure
         with contextlib.suppress(Exception):
             torch.compiler.reset()
-            tape.outputs, tape.error = eager.call(module, args, seed=seed), None
-    return tape
+            trace.outputs, trace.error = eager.call(module, args, seed=seed), None
+    return trace
 
 
 class _Recorder(Watching):
-    def __init__(self, tape: Tape, names: dict[int, str], weights: frozenset[int] | None) -> None:
+    def __init__(self, trace: EagerTrace, names: dict[int, str], weights: frozenset[int] | None) -> None:
         super().__init__()
-        self.tape, self.names, self.weights = tape, names, weights
+        self.trace, self.names, self.weights = trace, names, weights
         self.makers: dict[int, int] = {}  # memory -> the last op that wrote to it
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -104,7 +104,7 @@ class _Recorder(Watching):
         values = tuple(array(r).copy() for r in results if self._telling(r)) if keep else ()
         keyed = keep and bool(taken) and op_name(func) in SORTING
         dtypes = tuple(str(r.dtype).removeprefix("torch.") for r in results)
-        self.tape.notes.append(
+        self.trace.notes.append(
             Note(
                 str(func),
                 Location(place.file, place.line, place.module_path, op_name(func)),
@@ -120,7 +120,7 @@ class _Recorder(Watching):
                 sum(r.numel() for r in results),
             )
         )
-        self.makers.update((_storage(r), len(self.tape.notes) - 1) for r in results if keep)
+        self.makers.update((_storage(r), len(self.trace.notes) - 1) for r in results if keep)
         return out
 
     def _makers(self, args: Any, kwargs: Any) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from onnx import numpy_helper
 
 from torchferry.records import Fault
 from torchferry.verify.arrays import Array
-from torchferry.verify.run.both_sides import Call, Sides
+from torchferry.verify.run.both_sides import BothSides, Call
 
 LARGE_WEIGHT = 2**16  # elements
 
@@ -29,7 +29,7 @@ class Inside:
 
     model: onnx.ModelProto  # without its weights where these lie beside the file
     names: tuple[str, ...]  # of the values, in the order in which the nodes make them
-    sides: Sides
+    sides: BothSides
     session: str
     constants: dict[str, Array]  # small ones: a number taken from the example may be among them
 
@@ -48,7 +48,7 @@ class Inside:
 
 
 @contextmanager
-def opened(sides: Sides) -> Iterator[Inside | Fault]:
+def opened(sides: BothSides) -> Iterator[Inside | Fault]:
     """Give the file with its inside out; the copy is gone afterwards."""
     path = Path(sides.file.path)
     model = onnx.load(str(path), load_external_data=False)

@@ -27,7 +27,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torchferry import eager
 from torchferry.records import Fault, Location
 from torchferry.verify.arrays import Array, array, is_float, wide
-from torchferry.verify.run.both_sides import Call, Sides
+from torchferry.verify.run.both_sides import BothSides, Call
 from torchferry.verify.run.eager_trace import BOUNDED, EXACT, Note, record
 from torchferry.verify.run.intermediates import telling
 from torchferry.verify.run.subgraph import between
@@ -65,7 +65,7 @@ class Replayed:
     put: int = 0  # values of the file that gave way to eager's
 
 
-def replays(sides: Sides, args: Call) -> Iterator[Replayed]:
+def replays(sides: BothSides, args: Call) -> Iterator[Replayed]:
     """Yield the file's outputs with eager's own steps put in for the file's, nothing where that cannot be done.
 
     Where several of eager's values are near one of the file's, the nearest is taken, and in another replay the first that
@@ -76,19 +76,19 @@ def replays(sides: Sides, args: Call) -> Iterator[Replayed]:
     if path.stat().st_size > MOST_BYTES or eager.weight_bytes(sides.bound.module) > MOST_BYTES:
         return
     with sdpa_kernel(SDPBackend.MATH):  # torch's own definition of its fused attention, which has steps to go by
-        tape = record(eager.fresh(sides.bound.module), args, keep=True, prefix=sides.bound.prefix)
-    if tape.error is not None or sum(v.size for n in tape.notes for v in n.values) > MOST_VALUES:
+        trace = record(eager.fresh(sides.bound.module), args, keep=True, prefix=sides.bound.prefix)
+    if trace.error is not None or sum(v.size for n in trace.notes for v in n.values) > MOST_VALUES:
         return
     model = onnx.load(str(path))
-    outputs = tuple(array(o) for o in tape.outputs)
+    outputs = tuple(array(o) for o in trace.outputs)
     for in_order, one_by_one in ((False, False), (True, False), (False, True)):
-        replayed = _Replay(sides, model, _Steps(tape.notes, outputs, in_order), one_by_one).run(sides.feeds(args))
+        replayed = _Replay(sides, model, _Steps(trace.notes, outputs, in_order), one_by_one).run(sides.feeds(args))
         if replayed is not None:
             yield replace(replayed, eager=outputs)
 
 
 class _Replay:
-    def __init__(self, sides: Sides, model: onnx.ModelProto, steps: _Steps, one_by_one: bool = False) -> None:
+    def __init__(self, sides: BothSides, model: onnx.ModelProto, steps: _Steps, one_by_one: bool = False) -> None:
         self.sides, self.model, self.steps, self.one_by_one = sides, model, steps, one_by_one
         self.names = telling(model.graph)
         self.outputs = [model.graph.output[i].name for i in sides.order if i < len(model.graph.output)]

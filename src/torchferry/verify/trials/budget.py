@@ -1,6 +1,6 @@
 """How much is tried: so many trials, and so much work; neither hangs on the clock unless the user sets one.
 
-Ordinary trials and those directed at something in the model or in the file have a purse each: neither squeezes out the other.
+Ordinary trials and those directed at something in the model or in the file have a budget each: neither squeezes out the other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LARGE = 256 * 2**20  # bytes of weights above which a trial takes seconds
 SHARE = 8  # one trial may cost this part of all work
 
 
-class Purse:
+class TrialBudget:
     """What may be spent on the trials of one case, and what has been."""
 
     def __init__(self, case: Case, work: Work, loops: Loops = NO_LOOPS) -> None:

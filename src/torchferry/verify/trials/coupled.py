@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 from torchferry.records import Fault
-from torchferry.verify.run.both_sides import Sides
+from torchferry.verify.run.both_sides import BothSides
 
 Links = Mapping[str, frozenset[str]]  # dim -> all that must be equal to it, itself included
 
 
-def coupled(sides: Sides, sizes: Mapping[str, int]) -> Links:
+def coupled(sides: BothSides, sizes: Mapping[str, int]) -> Links:
     """Return which dims of equal size in the example eager takes only when they move together."""
     alike: dict[int, list[str]] = defaultdict(list)
     for name, size in sizes.items():
@@ -29,7 +29,7 @@ def coupled(sides: Sides, sizes: Mapping[str, int]) -> Links:
     return links
 
 
-def _groups(sides: Sides, lonely: Sequence[str], size: int) -> list[tuple[str, ...]]:
+def _groups(sides: BothSides, lonely: Sequence[str], size: int) -> list[tuple[str, ...]]:
     """Return the dims that move together: in pairs where that is enough, else all."""
     pairs: list[tuple[str, ...]] = [p for p in combinations(lonely, 2) if _takes(sides, p, size)]
     if sorted(n for p in pairs for n in p) == sorted(lonely):
@@ -37,13 +37,13 @@ def _groups(sides: Sides, lonely: Sequence[str], size: int) -> list[tuple[str, .
     return [tuple(lonely)] if len(lonely) > 1 and _takes(sides, lonely, size) else []
 
 
-def _of_a_mask(sides: Sides, name: str) -> bool:
+def _of_a_mask(sides: BothSides, name: str) -> bool:
     """Return whether a dim is a mask's alone: a mask has the sizes of what it masks, whatever eager puts up with."""
     owners = [s.name for s in sides.bound.signature.inputs if name in s.shape]
     return all(sides.bound.roles.get(owner) == "mask" for owner in owners)
 
 
-def _takes(sides: Sides, names: Sequence[str], size: int) -> bool:
+def _takes(sides: BothSides, names: Sequence[str], size: int) -> bool:
     """Return whether eager takes these dims at a size, all others as in the example."""
     try:
         args = sides.bound.vary(dict.fromkeys(names, size), "random", 0)

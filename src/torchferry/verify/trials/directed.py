@@ -15,13 +15,13 @@ import onnx
 from torchferry.records import Bound, Dim, Guard
 from torchferry.verify.trials.constants import Number, for_input, numbers
 from torchferry.verify.trials.landmarks import handles_nan, landmarks
-from torchferry.verify.trials.plans import STRANGE, Plan, example_sizes, in_turns
+from torchferry.verify.trials.plans import STRANGE, TrialPlan, example_sizes, in_turns
 from torchferry.verify.trials.pools import pooled
-from torchferry.verify.trials.reach import reached
 from torchferry.verify.trials.tables import tables
 from torchferry.verify.trials.thresholds import thresholds
 from torchferry.verify.trials.tries import Tries
 from torchferry.verify.trials.turns import VERY_LONG_CALL, around, in_a_row, long_sizes, too_long, turns
+from torchferry.verify.trials.untaken_sides import reached
 from torchferry.verify.trials.walk import walked
 
 NANS = ("nan", "some-nan", "nan-row", "nan-column", "all-nan", "inf", "some-inf", "some-negative-inf")
@@ -44,11 +44,11 @@ MANY_ALIKE = ("duplicates", "constant", "ties")  # what is counted along a lengt
 MOST_SIZES = 24  # trials of each dim for the marks of model and file
 
 
-def directed(tries: Tries, guards: Sequence[Guard], seed: int, graph: onnx.GraphProto) -> Iterator[Plan]:
+def directed(tries: Tries, guards: Sequence[Guard], seed: int, graph: onnx.GraphProto) -> Iterator[TrialPlan]:
     """Yield the directed trials, in turns from each source, then those that a search finds."""
     tries.called(tries.bound.args)
-    for plan in (Plan({}, "random", seed + 1), Plan({}, "random", seed + 2), Plan({}, "negative", seed + 1)):
-        if tries.purse.cheap:  # what draws come by anyway need not be searched for
+    for plan in (TrialPlan({}, "random", seed + 1), TrialPlan({}, "random", seed + 2), TrialPlan({}, "negative", seed + 1)):
+        if tries.budget.cheap:  # what draws come by anyway need not be searched for
             tries.look(plan)
     found = numbers(tries.decisions.values(), tries.bound.module, graph)
     marks = [int(n.value) for n in found if n.value == int(n.value) and 2 <= n.value <= LARGEST_MARK]
@@ -59,7 +59,7 @@ def directed(tries: Tries, guards: Sequence[Guard], seed: int, graph: onnx.Graph
         *searches,
         _against_numbers(tries, found, seed),
         _sizes(tries, guards, marks, seed),
-        (Plan({}, v, seed + 1) for v in SPECIAL if tries.takes(Plan({}, v, seed + 1), finite=False)),
+        (TrialPlan({}, v, seed + 1) for v in SPECIAL if tries.takes(TrialPlan({}, v, seed + 1), finite=False)),
         _decades(tries, seed),
     )
     for plan in itertools.chain(in_turns(sources), reached(tries, seed) if tries.free else ()):
@@ -70,13 +70,13 @@ def _names(bound: Bound, roles: Sequence[str] = NUMERIC) -> list[str]:
     return [s.name for s in bound.signature.inputs if bound.roles.get(s.name, "float") in roles]
 
 
-def _nans(tries: Tries, seed: int, graph: onnx.GraphProto) -> Iterator[Plan]:
+def _nans(tries: Tries, seed: int, graph: onnx.GraphProto) -> Iterator[TrialPlan]:
     """Yield NaN and infinities early where the model deals with them, one of each where only the file does."""
     meant = any(d.kind == "nan" for d in tries.decisions.values()) or handles_nan(tries.bound.module)
     looked_for = any(n.op_type in ("IsNaN", "IsInf") for n in graph.node)
     names = _names(tries.bound, ("float",))
     for values in NANS if meant else STRANGE if looked_for else ():
-        plan = Plan({}, values, seed + 1)
+        plan = TrialPlan({}, values, seed + 1)
         if tries.takes(plan, finite=False):
             yield plan
         for name in names if len(names) > 1 else ():
@@ -84,7 +84,7 @@ def _nans(tries: Tries, seed: int, graph: onnx.GraphProto) -> Iterator[Plan]:
                 yield alone
 
 
-def _against_numbers(tries: Tries, found: Sequence[Number], seed: int) -> Iterator[Plan]:
+def _against_numbers(tries: Tries, found: Sequence[Number], seed: int) -> Iterator[TrialPlan]:
     """Yield values on and on either side of each number, for the inputs that it is about."""
     bound = tries.bound
     names = [s.name for s in bound.signature.inputs]
@@ -100,27 +100,27 @@ def _against_numbers(tries: Tries, found: Sequence[Number], seed: int) -> Iterat
     yield from in_turns(queues)
 
 
-def _on_both_sides(tries: Tries, values: Sequence[float], only: str, columns: int, seed: int) -> Iterator[Plan]:
+def _on_both_sides(tries: Tries, values: Sequence[float], only: str, columns: int, seed: int) -> Iterator[TrialPlan]:
     for way in ("near", "above", "below", "spread", "at"):
         for value in values:
             if way == "spread" and abs(value) < 2:
                 continue
             shown = f"{int(value)}" if value == int(value) else f"{value:.9g}"  # nine digits tell a float32
-            plan = Plan({}, f"{way} {shown}", seed + 1, only=only)
+            plan = TrialPlan({}, f"{way} {shown}", seed + 1, only=only)
             if tries.takes(plan):
                 yield plan
             elif way != "at":
                 yield from _in_columns(tries, plan, columns)
 
 
-def _in_columns(tries: Tries, plan: Plan, columns: int) -> Iterator[Plan]:
+def _in_columns(tries: Tries, plan: TrialPlan, columns: int) -> Iterator[TrialPlan]:
     """Yield a call that is refused as a whole for one column at a time: the others may hold codes."""
     for column in range(columns):
         if tries.takes(part := replace(plan, values=f"column-{column} {plan.values}")):
             yield part
 
 
-def _together(tries: Tries, found: Sequence[Number], seed: int) -> Iterator[Plan]:
+def _together(tries: Tries, found: Sequence[Number], seed: int) -> Iterator[TrialPlan]:
     """Yield calls at thresholds of what is computed, then those that draw all inputs at once from all numbers known."""
     names = [s.name for s in tries.bound.signature.inputs]
     numeric = [names.index(n) for n in _names(tries.bound)]
@@ -132,20 +132,20 @@ def _together(tries: Tries, found: Sequence[Number], seed: int) -> Iterator[Plan
     yield from pooled(tries, found, solved, numeric, seed)
 
 
-def _decades(tries: Tries, seed: int) -> Iterator[Plan]:
+def _decades(tries: Tries, seed: int) -> Iterator[TrialPlan]:
     """Yield numbers of all sizes: of fractions all at once and some input by input, of whole ones input by input."""
     names = _names(tries.bound, ("int", "ids", "number", "types", "positions"))
     counted = {i for d in tries.decisions.values() if d.kind == "count" for i in d.inputs}
     places = [s.name for s in tries.bound.signature.inputs]
-    small = [Plan({}, v, seed + 1, only=n) for v in SMALL for n in names]
-    whole = small + [Plan({}, v, seed + 1, only=n) for v in WIDE for n in names if places.index(n) not in counted]
+    small = [TrialPlan({}, v, seed + 1, only=n) for v in SMALL for n in names]
+    whole = small + [TrialPlan({}, v, seed + 1, only=n) for v in WIDE for n in names if places.index(n) not in counted]
     floats = _names(tries.bound, ("float",))
-    fractions = [Plan({}, v, seed + 1) for v in DECADES] if floats else []
-    alone = [Plan({}, v, seed + 1, only=n) for v in DECADES[:4] for n in floats] if len(floats) > 1 else []
+    fractions = [TrialPlan({}, v, seed + 1) for v in DECADES] if floats else []
+    alone = [TrialPlan({}, v, seed + 1, only=n) for v in DECADES[:4] for n in floats] if len(floats) > 1 else []
     yield from (plan for plan in in_turns(map(iter, (whole, fractions, alone))) if tries.takes(plan))
 
 
-def _sizes(tries: Tries, guards: Sequence[Guard], numbers: Sequence[int], seed: int) -> Iterator[Plan]:
+def _sizes(tries: Tries, guards: Sequence[Guard], numbers: Sequence[int], seed: int) -> Iterator[TrialPlan]:
     """Yield long calls, those on either side of where eager turns, and those at the marks of model and file."""
     bound = tries.bound
     base = example_sizes(bound)
@@ -154,24 +154,24 @@ def _sizes(tries: Tries, guards: Sequence[Guard], numbers: Sequence[int], seed: 
     yield from in_turns([_of_dim(tries, dim, base, marks, seed) for dim in moving])
 
 
-def _long_and_unusual(tries: Tries, dim: Dim, lengths: Sequence[int], seed: int) -> Iterator[Plan]:
+def _long_and_unusual(tries: Tries, dim: Dim, lengths: Sequence[int], seed: int) -> Iterator[TrialPlan]:
     """Yield long calls of numbers that are alike, and with all other sizes as small as they go."""
     least = {d.name: max(d.low, 1) for d in tries.bound.signature.dims if d.name != dim.name}
     for sizes, values in (*(({}, v) for v in MANY_ALIKE), *([(least, "random")] if least else [])):
-        plans = (Plan({**sizes, dim.name: size}, values, seed + 1) for size in lengths)
-        plan = next((p for p in plans if tries.purse.within(p.sizes, VERY_LONG_CALL)), None)
+        plans = (TrialPlan({**sizes, dim.name: size}, values, seed + 1) for size in lengths)
+        plan = next((p for p in plans if tries.budget.within(p.sizes, VERY_LONG_CALL)), None)
         if plan is not None and tries.takes(plan):
             yield plan
 
 
-def _of_dim(tries: Tries, dim: Dim, base: Mapping[str, int], marks: Sequence[int], seed: int) -> Iterator[Plan]:
+def _of_dim(tries: Tries, dim: Dim, base: Mapping[str, int], marks: Sequence[int], seed: int) -> Iterator[TrialPlan]:
     seen = {base[dim.name]}
 
-    def plans(sizes: Iterable[int], why: str, most: int = MOST_SIZES) -> Iterator[Plan]:
+    def plans(sizes: Iterable[int], why: str, most: int = MOST_SIZES) -> Iterator[TrialPlan]:
         made = 0
         for size in sizes:
-            plan = Plan({dim.name: size}, "random", seed + 1, why=why)
-            fits = tries.purse.affords(plan.sizes) and not too_long(tries, dim.name, size)
+            plan = TrialPlan({dim.name: size}, "random", seed + 1, why=why)
+            fits = tries.budget.affords(plan.sizes) and not too_long(tries, dim.name, size)
             if size not in seen and made < most and fits and tries.takes(plan, finite=False):
                 seen.add(size)
                 made += 1

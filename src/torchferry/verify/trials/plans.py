@@ -63,7 +63,7 @@ ALONE = ("-inf", "zeros", "negative", "constant-rows", "inf", "large", "ties", "
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TrialPlan:
     """One trial to come: sizes that differ from the example's, and how to fill the inputs; or a given call."""
 
     sizes: Mapping[str, int]
@@ -102,7 +102,7 @@ class Plan:
 class _Seen:
     keys: set[tuple[tuple[tuple[str, int], ...], str, str, int]] = field(default_factory=set)
 
-    def new(self, plan: Plan) -> bool:
+    def new(self, plan: TrialPlan) -> bool:
         key = (tuple(sorted(plan.sizes.items())), plan.values, plan.only, plan.seed if plan.values == "random" else 0)
         fresh = plan.given is not None or key not in self.keys
         self.keys.add(key)
@@ -111,7 +111,7 @@ class _Seen:
 
 def plans(
     bound: Bound, guards: Sequence[Guard], seed: int, links: Links | None = None, bounds: Sequence[int] = ()
-) -> Iterator[Plan]:
+) -> Iterator[TrialPlan]:
     """Yield all trials worth running, most telling first; the caller stops when the budget is spent.
 
     `bounds` are numbers in a file from elsewhere that may say how far it goes.
@@ -119,43 +119,43 @@ def plans(
     yield from each_once(replace(made, sizes=together(made.sizes, links or {})) for made in _ordered(bound, guards, seed, bounds))
 
 
-def each_once(made: Iterable[Plan]) -> Iterator[Plan]:
+def each_once(made: Iterable[TrialPlan]) -> Iterator[TrialPlan]:
     """Yield plans, but none that is the same as one before."""
     seen = _Seen()
     yield from (plan for plan in made if seen.new(plan))
 
 
-def _ordered(bound: Bound, guards: Sequence[Guard], seed: int, bounds: Sequence[int]) -> Iterator[Plan]:
+def _ordered(bound: Bound, guards: Sequence[Guard], seed: int, bounds: Sequence[int]) -> Iterator[TrialPlan]:
     base = example_sizes(bound)
-    yield Plan({}, "example", seed, given=bound.args, name="the example")
-    yield Plan({}, "example", seed, given=bound.args, level="none", name="the example, without onnxruntime's optimisations")
+    yield TrialPlan({}, "example", seed, given=bound.args, name="the example")
+    yield TrialPlan({}, "example", seed, given=bound.args, level="none", name="the example, without onnxruntime's optimisations")
     for n, given in enumerate(bound.examples):
-        yield Plan({}, "given", seed, given=given, name=f"given example {n + 1}")
+        yield TrialPlan({}, "given", seed, given=given, name=f"given example {n + 1}")
     moving = [d for d in bound.signature.dims if d.name in base]
     points = {d.name: candidates(d, base[d.name], landmarks(bound.module, guards), bounds) for d in moving}
     yield from _guarded(base, points, guards, seed)
-    added = [Plan({}, "-inf", seed + 1, only=n) for n in added_masks(bound)]
-    unusual = [Plan({}, v, seed + 1) for v in PLAUSIBLE]
+    added = [TrialPlan({}, "-inf", seed + 1, only=n) for n in added_masks(bound)]
+    unusual = [TrialPlan({}, v, seed + 1) for v in PLAUSIBLE]
     yield from _interleaved(_size_plans(base, points, seed), [*unusual[:4], *added, *unusual[4:]])
     bigger = {d.name: p for d in moving if (p := next((c for c in points[d.name] if c > base[d.name]), None))}
     for values in PLAUSIBLE:  # a fault may need both another size and another kind of value
-        yield Plan(bigger, values, seed + 2)
+        yield TrialPlan(bigger, values, seed + 2)
     yield from _one_by_one(bound, seed)
     for values in STRANGE:
-        yield Plan({}, values, seed + 1)
+        yield TrialPlan({}, values, seed + 1)
     for again in range(3, 9 if moving else 40):  # where no size moves, there are no large calls, and few of other kinds
-        yield Plan(bigger if again % 2 else {}, "random", seed + again)
+        yield TrialPlan(bigger if again % 2 else {}, "random", seed + again)
 
 
-def _one_by_one(bound: Bound, seed: int) -> Iterator[Plan]:
+def _one_by_one(bound: Bound, seed: int) -> Iterator[TrialPlan]:
     """Yield trials in which one input alone is unusual: what two unusual ones hide, one shows."""
     telling = ("float", "int", "ids", "mask", "flags", "bool")
     names = [s.name for s in bound.signature.inputs if bound.roles.get(s.name, "float") in telling]
     for values in ALONE if len(names) > 1 else ():
-        yield from (Plan({}, values, seed + 1, only=n) for n in names)
+        yield from (TrialPlan({}, values, seed + 1, only=n) for n in names)
 
 
-def _guarded(base: Mapping[str, int], points: Mapping[str, list[int]], guards: Sequence[Guard], seed: int) -> Iterator[Plan]:
+def _guarded(base: Mapping[str, int], points: Mapping[str, list[int]], guards: Sequence[Guard], seed: int) -> Iterator[TrialPlan]:
     """Yield, for each guard, sizes that break it: a capture that relied on it is put to the test at once."""
     for guard in guards:
         broken = 0
@@ -163,17 +163,17 @@ def _guarded(base: Mapping[str, int], points: Mapping[str, list[int]], guards: S
             for size in choices:
                 if broken < 2 and conditions.holds(guard.text, {**base, name: size}) is False:
                     broken += 1
-                    yield Plan({name: size}, "random", seed + 1, why=guard.text)
+                    yield TrialPlan({name: size}, "random", seed + 1, why=guard.text)
 
 
-def _size_plans(base: Mapping[str, int], points: Mapping[str, list[int]], seed: int) -> list[Plan]:
+def _size_plans(base: Mapping[str, int], points: Mapping[str, list[int]], seed: int) -> list[TrialPlan]:
     together = {n: next((c for c in p if c > base[n]), base[n]) + 0 for n, p in points.items()}
-    plans = [Plan(_distinct(together, points), "random", seed + 1)] if points else []
+    plans = [TrialPlan(_distinct(together, points), "random", seed + 1)] if points else []
     longest = max((len(p) for p in points.values()), default=0)
     for n in range(longest):
-        plans += [Plan({name: p[n]}, "random", seed + 1) for name, p in points.items() if n < len(p)]
+        plans += [TrialPlan({name: p[n]}, "random", seed + 1) for name, p in points.items() if n < len(p)]
         if len(points) > 1:
-            plans.append(Plan({name: p[min(n, len(p) - 1)] for name, p in points.items() if p}, "random", seed + 1))
+            plans.append(TrialPlan({name: p[min(n, len(p) - 1)] for name, p in points.items() if p}, "random", seed + 1))
     return plans
 
 
@@ -186,7 +186,7 @@ def _distinct(sizes: Mapping[str, int], points: Mapping[str, list[int]]) -> dict
     return chosen
 
 
-def _interleaved(sizes: Sequence[Plan], values: Sequence[Plan]) -> Iterator[Plan]:
+def _interleaved(sizes: Sequence[TrialPlan], values: Sequence[TrialPlan]) -> Iterator[TrialPlan]:
     """Yield size and value trials in turns, so that a short budget sees the best of both."""
     for n in range(max(len(sizes), len(values))):
         yield from sizes[n : n + 1]

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 
 from torchferry.verify.trials.constants import Number, for_input
-from torchferry.verify.trials.plans import Plan
-from torchferry.verify.trials.thresholds import Slot, Solved, slots
+from torchferry.verify.trials.plans import TrialPlan
+from torchferry.verify.trials.thresholds import MovedPart, Solved, slots
 from torchferry.verify.trials.tries import Tries
 from torchferry.verify.trials.turns import GLANCE, within
 
@@ -24,10 +24,12 @@ ALWAYS, ALWAYS_ROWS, MOST_ALWAYS = 2, 64, 12  # the first calls, and those up to
 ROWS = (512, 128, 32)  # of a batch, the most that costs little
 SHARE = 0.7  # of the numbers, which come from a pool; the others are drawn as ever
 MOST = 64  # numbers of one pool
-Pools = Mapping[Slot, torch.Tensor]
+Pools = Mapping[MovedPart, torch.Tensor]
 
 
-def pooled(tries: Tries, found: Sequence[Number], solved: Sequence[Solved], numeric: Sequence[int], seed: int) -> Iterator[Plan]:
+def pooled(
+    tries: Tries, found: Sequence[Number], solved: Sequence[Solved], numeric: Sequence[int], seed: int
+) -> Iterator[TrialPlan]:
     """Yield calls drawn from pools, the first ones and those that take sides which no call has taken so far."""
     pools = _accepted(tries, _pools(tries, found, solved, numeric), seed)
     if not pools:
@@ -39,7 +41,7 @@ def pooled(tries: Tries, found: Sequence[Number], solved: Sequence[Solved], nume
         if args is None or (number >= FEWEST and number * rows >= ALWAYS_ROWS and (number * rows > DRAWN or not _missing(tries))):
             return
         words = "".join(f"{name}={size}, " for name, size in sizes.items())
-        plan = Plan(sizes, "pooled", seed, given=args, name=f"{words}values=pooled, draw {number + 1}")
+        plan = TrialPlan(sizes, "pooled", seed, given=args, name=f"{words}values=pooled, draw {number + 1}")
         before = _sides(tries)
         anyhow = number < ALWAYS or (number < MOST_ALWAYS and number * rows < ALWAYS_ROWS)
         if tries.takes(plan) and (anyhow or _sides(tries) > before):
@@ -55,13 +57,15 @@ def _sides(tries: Tries) -> int:
     return sum(len(d.sides) for d in tries.decisions.values() if d.kind in ("compare", "condition", "clip"))
 
 
-def _pools(tries: Tries, found: Sequence[Number], solved: Sequence[Solved], numeric: Sequence[int]) -> dict[Slot, list[float]]:
+def _pools(
+    tries: Tries, found: Sequence[Number], solved: Sequence[Solved], numeric: Sequence[int]
+) -> dict[MovedPart, list[float]]:
     """Return the numbers for each part of a call: those known of its input, and those solved for in that part."""
-    pools: dict[Slot, list[float]] = {}
+    pools: dict[MovedPart, list[float]] = {}
     for place in numeric:
         parts = slots(tries, [place])
         for slot in parts[1:] or parts:
-            hits = [float(v) for s in solved if s.slot in (slot, Slot(place)) for v in s.hits[:4]]
+            hits = [float(v) for s in solved if s.slot in (slot, MovedPart(place)) for v in s.hits[:4]]
             pools[slot] = list(dict.fromkeys([*hits, *_multiples(tries, place), *for_input(found, place)]))
     return {slot: numbers for slot, numbers in pools.items() if numbers}
 
@@ -90,9 +94,9 @@ def _beside(numbers: Sequence[float], like: torch.Tensor) -> torch.Tensor:
     return torch.tensor([w for w in (*exact, *exact, *beside) if info.min <= w <= info.max], dtype=torch.float64)
 
 
-def _accepted(tries: Tries, pools: Mapping[Slot, Sequence[float]], seed: int) -> dict[Slot, torch.Tensor]:
+def _accepted(tries: Tries, pools: Mapping[MovedPart, Sequence[float]], seed: int) -> dict[MovedPart, torch.Tensor]:
     """Return the pools as far as eager takes them: all of a part's numbers, or those that it takes one by one."""
-    found: dict[Slot, torch.Tensor] = {}
+    found: dict[MovedPart, torch.Tensor] = {}
     for slot, numbers in pools.items():
         values = _beside(numbers[:MOST], tries.bound.args[slot.place])
         if values.numel() and not _takes(tries, slot, values, seed):
@@ -102,17 +106,17 @@ def _accepted(tries: Tries, pools: Mapping[Slot, Sequence[float]], seed: int) ->
     return found
 
 
-def _takes(tries: Tries, slot: Slot, values: torch.Tensor, seed: int) -> bool:
+def _takes(tries: Tries, slot: MovedPart, values: torch.Tensor, seed: int) -> bool:
     args = _drawn(tries, {slot: values}, {}, seed)
-    if args is None or tries.purse.empty(directed=True):
+    if args is None or tries.budget.empty(directed=True):
         return False
-    return tries.takes(Plan({}, "pooled", given=args))
+    return tries.takes(TrialPlan({}, "pooled", given=args))
 
 
 def _drawn(tries: Tries, pools: Pools, sizes: Mapping[str, int], seed: int) -> tuple[torch.Tensor, ...] | None:
     """Return a call with most numbers of each part taken from its pool, or None where none can be made of these sizes."""
     try:
-        args = Plan(sizes, "random", seed).args(tries.bound)
+        args = TrialPlan(sizes, "random", seed).args(tries.bound)
     except ValueError:
         return None
     generator = torch.Generator().manual_seed(seed)
@@ -129,7 +133,7 @@ def _many_rows(tries: Tries, seed: int) -> dict[str, int]:
     for dim in (d for d in tries.bound.signature.dims if d.name in names):
         for rows in ROWS:
             size = within(dim, rows)
-            plan = tries.linked(Plan({dim.name: size}, "random", seed + 1)) if size is not None else None
-            if plan is not None and tries.purse.work.of(plan.sizes) <= GLANCE and tries.takes(plan, finite=False):
+            plan = tries.linked(TrialPlan({dim.name: size}, "random", seed + 1)) if size is not None else None
+            if plan is not None and tries.budget.work.of(plan.sizes) <= GLANCE and tries.takes(plan, finite=False):
                 return dict(plan.sizes)
     return {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from torchferry.records import Dim
-from torchferry.verify.trials.plans import Plan, example_sizes
+from torchferry.verify.trials.plans import TrialPlan, example_sizes
 from torchferry.verify.trials.tries import Tries
 
 MANY_ROWS = 4096  # of a table, in one trial
@@ -36,7 +36,7 @@ class Rows:
         return (f"column-{self.column} " if self.column is not None else "") + f"{kind} {numbers}"
 
 
-def tables(tries: Tries, seed: int) -> Iterator[Plan]:
+def tables(tries: Tries, seed: int) -> Iterator[TrialPlan]:
     """Yield, for each input that indexes something, calls that come by all of it."""
     for place in range(len(tries.bound.args)):
         for length in _lengths(tries, place)[:MOST_TABLES]:
@@ -55,14 +55,14 @@ def _lengths(tries: Tries, place: int) -> list[int]:
     return sorted({d.length for d in met if d.length > 1})
 
 
-def _plans(tries: Tries, place: int, rows: Rows, length: int, seed: int) -> Iterator[Plan]:
+def _plans(tries: Tries, place: int, rows: Rows, length: int, seed: int) -> Iterator[TrialPlan]:
     name = tries.bound.signature.inputs[place].name
-    yield Plan({}, rows.way(), seed + 1, only=name)
-    if tries.takes(between := Plan({}, rows.way("between-rows"), seed + 1, only=name)):
+    yield TrialPlan({}, rows.way(), seed + 1, only=name)
+    if tries.takes(between := TrialPlan({}, rows.way("between-rows"), seed + 1, only=name)):
         yield between
     yield from _all_of_them(tries, place, rows, seed)
     if rows.column is None:
-        ends = (Plan({}, f"rows-from-end {n}", seed + 1, only=name) for n in dict.fromkeys((rows.count, length)))
+        ends = (TrialPlan({}, f"rows-from-end {n}", seed + 1, only=name) for n in dict.fromkeys((rows.count, length)))
         yield from [plan for plan in ends if tries.takes(plan)][:1]
 
 
@@ -71,7 +71,7 @@ def _accepted(tries: Tries, place: int, length: int, seed: int) -> Rows | None:
     name = tries.bound.signature.inputs[place].name
 
     def takes(rows: Rows) -> bool:
-        return rows.count > 0 and tries.takes(Plan({}, rows.way(), seed + 1, only=name))
+        return rows.count > 0 and tries.takes(TrialPlan({}, rows.way(), seed + 1, only=name))
 
     likely = [Rows(length), Rows(length, 1), Rows(length - 1), Rows(length - 1, 1), Rows(length - 2), Rows(length - 2, 2)]
     if (first := next((rows for rows in likely if takes(rows)), None)) is not None:
@@ -85,12 +85,12 @@ def _accepted(tries: Tries, place: int, length: int, seed: int) -> Rows | None:
     return Rows(low, least) if low else None
 
 
-def _scaled(tries: Tries, place: int, length: int, seed: int) -> Iterator[Plan]:
+def _scaled(tries: Tries, place: int, length: int, seed: int) -> Iterator[TrialPlan]:
     """Yield numbers from 0 as far as they lead to the last row: what is multiplied or divided first goes another way."""
     name = tries.bound.signature.inputs[place].name
 
-    def plan(number: float) -> Plan:
-        return Plan({}, f"up-to {number:.9g}", seed + 1, only=name)
+    def plan(number: float) -> TrialPlan:
+        return TrialPlan({}, f"up-to {number:.9g}", seed + 1, only=name)
 
     taken = 0.0
     for power in range(-3, 11):
@@ -114,12 +114,12 @@ def _columns(example: torch.Tensor) -> range:
 
 def _reaches(tries: Tries, place: int, rows: Rows, seed: int) -> bool:
     """Return whether an input, or a column of it, moves an index to the end of what has as many rows."""
-    seen = tries.look(Plan({}, rows.way(), seed + 1, only=tries.bound.signature.inputs[place].name))
+    seen = tries.look(TrialPlan({}, rows.way(), seed + 1, only=tries.bound.signature.inputs[place].name))
     met = seen.decisions.values() if seen is not None else ()
     return any(d.kind == "index" and d.length >= rows.count and d.last >= rows.count - 1 for d in met)
 
 
-def _all_of_them(tries: Tries, place: int, rows: Rows, seed: int) -> Iterator[Plan]:
+def _all_of_them(tries: Tries, place: int, rows: Rows, seed: int) -> Iterator[TrialPlan]:
     """Yield calls large enough to come by every row, or by as many as their cost allows."""
     bound, spec = tries.bound, tries.bound.signature.inputs[place]
     example = bound.args[place]
@@ -128,11 +128,11 @@ def _all_of_them(tries: Tries, place: int, rows: Rows, seed: int) -> Iterator[Pl
     if fed < rows.count:
         sizes, fed = _enlarged(tries, place, rows, fed, seed)
         if sizes:
-            yield Plan(sizes, rows.way(), seed + 1, only=spec.name)
+            yield TrialPlan(sizes, rows.way(), seed + 1, only=spec.name)
     most = ONE_BY_ONE if fed == 1 else CHUNKS
     for start in range(0, rows.count, fed) if rows.count > fed else ():
         if start // fed < most:
-            yield Plan(sizes, rows.way(start=start or rows.count), seed + 1, only=spec.name)
+            yield TrialPlan(sizes, rows.way(start=start or rows.count), seed + 1, only=spec.name)
 
 
 def _enlarged(tries: Tries, place: int, rows: Rows, fed: int, seed: int) -> tuple[dict[str, int], int]:
@@ -143,7 +143,7 @@ def _enlarged(tries: Tries, place: int, rows: Rows, fed: int, seed: int) -> tupl
         times = -(-min(rows.count, MANY_ROWS) // fed)
         while times > 1:
             size = _fitting(dim, base[dim.name] * times)
-            if size > base[dim.name] and tries.takes(Plan({dim.name: size}, rows.way(), seed + 1, only=spec.name)):
+            if size > base[dim.name] and tries.takes(TrialPlan({dim.name: size}, rows.way(), seed + 1, only=spec.name)):
                 return {dim.name: size}, fed * size // base[dim.name]
             times //= 2
     return {}, fed

@@ -16,9 +16,9 @@ from torchferry import eager
 from torchferry.verify.run.decisions import Decision, Key, watch
 from torchferry.verify.run.memory import little_memory
 from torchferry.verify.trials.budget import WORK
-from torchferry.verify.trials.plans import Plan
-from torchferry.verify.trials.reach import at_a_side
+from torchferry.verify.trials.plans import TrialPlan
 from torchferry.verify.trials.tries import Tries
+from torchferry.verify.trials.untaken_sides import at_a_side
 
 STEPS = 10  # of one search
 WIDER = 8.0  # times the first step, over and over while it shows nothing
@@ -34,7 +34,7 @@ SIDES = {"at": 0.0, "above": 1.0, "below": -1.0}  # what the margin must be
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class MovedPart:
     """The part of a call that is moved: an input, or one place of its last axis."""
 
     place: int
@@ -60,22 +60,22 @@ class Solved:
     """A call at a threshold: the part of it that was moved, and the numbers there that lie at the threshold."""
 
     args: tuple[torch.Tensor, ...]
-    slot: Slot
+    slot: MovedPart
     hits: torch.Tensor
 
 
-def slots(tries: Tries, places: Iterable[int]) -> list[Slot]:
+def slots(tries: Tries, places: Iterable[int]) -> list[MovedPart]:
     """Return the parts of a call that can be moved: inputs, and where the last axis is short and does not move, its columns."""
     found = []
     for place in places:
         spec = tries.bound.signature.inputs[place]
         width = spec.shape[-1] if len(spec.shape) > 1 else 0
         columns = range(width if isinstance(width, int) and 1 < width <= COLUMNS else 0)
-        found += [Slot(place), *(Slot(place, c) for c in columns)]
+        found += [MovedPart(place), *(MovedPart(place, c) for c in columns)]
     return found
 
 
-def thresholds(tries: Tries, numeric: list[int], seed: int) -> Iterator[tuple[Plan, Solved]]:
+def thresholds(tries: Tries, numeric: list[int], seed: int) -> Iterator[tuple[TrialPlan, Solved]]:
     """Yield calls at the thresholds that no draw has met, each with what was solved for, then calls close beside it."""
     search = _Search(tries, numeric)
     targets = [d for d in list(tries.decisions.values()) if d.kind in ("compare", "round") and search.missing(d)]
@@ -106,7 +106,7 @@ class _Search:
 
     def __init__(self, tries: Tries, numeric: list[int]) -> None:
         self.tries, self.numeric = tries, numeric
-        self.left = min(CALLS, int(SHARE * WORK / tries.purse.work.example))
+        self.left = min(CALLS, int(SHARE * WORK / tries.budget.work.example))
 
     def missing(self, decision: Decision) -> list[str]:
         """Return the sides that no call has taken; above and below of fractions are reached by their gradients."""
@@ -114,7 +114,7 @@ class _Search:
 
     def solve(self, decision: Decision, side: str, seed: int) -> Solved | None:
         """Return a call at which a decision takes a side, or None where no slope leads there."""
-        start = Plan({}, "random", seed + 1).args(self.tries.bound)
+        start = TrialPlan({}, "random", seed + 1).args(self.tries.bound)
         for slot in slots(self.tries, [p for p in self.numeric if p in decision.inputs]):
             if (found := self._along(decision.key, start, slot, SIDES[side])) is not None:
                 return found
@@ -125,7 +125,7 @@ class _Search:
         if self.left < 1:
             return None
         self.left -= 1
-        self.tries.purse.pay({}, directed=True, trial=False)
+        self.tries.budget.pay({}, directed=True, trial=False)
         try:
             with little_memory(), eager.untouched(self.tries.module), eager.on_made_input(self.tries.module):
                 seen = watch(self.tries.module, args, margins=True)
@@ -135,7 +135,7 @@ class _Search:
         decision = seen.decisions.get(key)
         return None if decision is None or decision.margin is None else decision.margin.detach().to(torch.float64).reshape(-1)
 
-    def _along(self, key: Key, start: tuple[torch.Tensor, ...], slot: Slot, goal: float) -> Solved | None:
+    def _along(self, key: Key, start: tuple[torch.Tensor, ...], slot: MovedPart, goal: float) -> Solved | None:
         """Return a call at which a margin is `goal`, got by moving one part of it along secants."""
         values, whole = slot.read(start), not start[slot.place].is_floating_point()
         margin = self._margin(key, start)

@@ -10,19 +10,19 @@ import torch
 
 from torchferry import eager
 from torchferry.records import Bound
-from torchferry.verify.run.decisions import Decision, Key, Watched, watch
+from torchferry.verify.run.decisions import Decision, Key, WatchedCall, watch
 from torchferry.verify.run.memory import little_memory
-from torchferry.verify.trials.budget import Purse
+from torchferry.verify.trials.budget import TrialBudget
 from torchferry.verify.trials.coupled import Links, together
-from torchferry.verify.trials.plans import Plan
+from torchferry.verify.trials.plans import TrialPlan
 
 
 @dataclass(slots=True)
 class Tries:
-    """Eager, called on trials to come; what it costs is paid from the purse of directed trials."""
+    """Eager, called on trials to come; what it costs is paid from the budget of directed trials."""
 
     bound: Bound
-    purse: Purse
+    budget: TrialBudget
     finite: bool = True  # the example's outputs are: then an overflow at made-up values is nobody's business
     decisions: dict[Key, Decision] = field(default_factory=dict)  # all that were met so far, with all sides taken
     module: torch.nn.Module = field(init=False)  # a copy, put back as it was after each call
@@ -32,27 +32,27 @@ class Tries:
     def __post_init__(self) -> None:
         self.module = eager.fresh(self.bound.module)
 
-    def takes(self, plan: Plan, *, finite: bool = True) -> bool:
+    def takes(self, plan: TrialPlan, *, finite: bool = True) -> bool:
         """Return whether eager takes a call, and stays finite with it where that is asked."""
         seen = self.look(plan)
         if seen is None:
             return False
         return not (finite and self.finite) or all_finite(seen.outputs)
 
-    def linked(self, plan: Plan) -> Plan:
+    def linked(self, plan: TrialPlan) -> TrialPlan:
         """Return a plan with the sizes that belong together made equal."""
         return replace(plan, sizes=together(plan.sizes, self.links))
 
-    def look(self, plan: Plan) -> Watched | None:
+    def look(self, plan: TrialPlan) -> WatchedCall | None:
         """Return what eager does with a call, or None where it refuses it or none can be made."""
         plan = self.linked(plan)
-        if self.purse.empty(directed=True) or not self.purse.affords(plan.sizes):
+        if self.budget.empty(directed=True) or not self.budget.affords(plan.sizes):
             return None
         try:
             args = plan.args(self.bound)
         except ValueError:  # no such call can be made of this model
             return None
-        self.purse.pay(plan.sizes, directed=True, trial=False)
+        self.budget.pay(plan.sizes, directed=True, trial=False)
         return self.called(args)
 
     @property
@@ -60,7 +60,7 @@ class Tries:
         """Whether calls may be made in other ways than the caller's own."""
         return not callable(self.domain)
 
-    def called(self, args: tuple[torch.Tensor, ...]) -> Watched | None:
+    def called(self, args: tuple[torch.Tensor, ...]) -> WatchedCall | None:
         """Return what eager does with some tensors, or None where it, or the caller's domain, has no place for them."""
         if not self._within_domain(args):
             return None

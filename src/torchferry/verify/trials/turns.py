@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from torchferry.records import Dim
-from torchferry.verify.trials.plans import Plan
+from torchferry.verify.trials.plans import TrialPlan
 from torchferry.verify.trials.tries import Tries
 
 LONGEST = 4096
@@ -57,19 +57,19 @@ def _between(tries: Tries, dim: Dim, low: int, high: int, ways: dict[int, Way], 
 
 
 def _way(tries: Tries, name: str, size: int, seed: int) -> Way | None:
-    seen = tries.look(Plan({name: size}, "random", seed + 1)) if tries.purse.work.of({name: size}) <= GLANCE else None
+    seen = tries.look(TrialPlan({name: size}, "random", seed + 1)) if tries.budget.work.of({name: size}) <= GLANCE else None
     return None if seen is None else frozenset(seen.places)
 
 
 def too_long(tries: Tries, name: str, size: int) -> bool:
     """Return whether a call is so long that its numbers alone cost more than it is likely to tell."""
-    return size > 2 * LONGEST and not tries.purse.within({name: size}, VERY_LONG_CALL / 2)
+    return size > 2 * LONGEST and not tries.budget.within({name: size}, VERY_LONG_CALL / 2)
 
 
 def long_sizes(tries: Tries, dim: Dim, base: Mapping[str, int]) -> list[int]:
     """Return two sizes far beyond the example's: the longest that its cost allows, and one that 8 bits do not count to."""
     sizes = [s for n in LONG if n > base[dim.name] and (s := within(dim, n)) is not None]
-    cheap = [s for s in sizes if tries.purse.within({dim.name: s}, LONG_CALL) and not too_long(tries, dim.name, s)]
+    cheap = [s for s in sizes if tries.budget.within({dim.name: s}, LONG_CALL) and not too_long(tries, dim.name, s)]
     return list(dict.fromkeys(cheap[:1] + [s for s in cheap if s < 512][:1]))
 
 
@@ -77,7 +77,7 @@ def in_a_row(tries: Tries, dim: Dim, base: Mapping[str, int]) -> list[int]:
     """Return the next sizes after the example's, where they cost little: all residues of what sizes are divided by."""
     step = max(1, dim.multiple_of)
     sizes = [base[dim.name] + n * step for n in range(1, IN_A_ROW + 1)]
-    return [s for s in sizes if within(dim, s) == s and tries.purse.within({dim.name: s}, GLANCE / 10)]
+    return [s for s in sizes if within(dim, s) == s and tries.budget.within({dim.name: s}, GLANCE / 10)]
 
 
 def around(dim: Dim, marks: Sequence[int], example: int) -> Iterator[int]:

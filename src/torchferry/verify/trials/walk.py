@@ -11,27 +11,27 @@ from collections.abc import Iterator
 
 import torch
 
-from torchferry.verify.trials.plans import Plan
+from torchferry.verify.trials.plans import TrialPlan
 from torchferry.verify.trials.tries import Tries
 
 WALKS, STEPS = 4, 150  # walks for each input, and the changes in each that are put to eager
 LAWLESS = ("times 10", "grid", "ties", "spread 10")
 
 
-def walked(tries: Tries, seed: int) -> Iterator[Plan]:
+def walked(tries: Tries, seed: int) -> Iterator[TrialPlan]:
     """Yield calls on the way from the example, for each input of which eager takes nothing that is freely made."""
     for place, example in enumerate(tries.bound.args):
         name = tries.bound.signature.inputs[place].name
-        if tries.purse.cheap and _refuses_others(tries, name, example, seed):
+        if tries.budget.cheap and _refuses_others(tries, name, example, seed):
             for number, args in enumerate(_walk(tries, place, example, seed)):
-                yield Plan({}, "walked", seed, given=args, only=name, name=f"values=walked in {name}, call {number + 1}")
+                yield TrialPlan({}, "walked", seed, given=args, only=name, name=f"values=walked in {name}, call {number + 1}")
 
 
 def _refuses_others(tries: Tries, name: str, example: torch.Tensor, seed: int) -> bool:
     """Return whether eager refuses all of some ways to fill an input that hold to no law."""
     if example.dim() < 2 or not example.numel() or example.dtype == torch.bool:
         return False
-    return not any(tries.takes(Plan({}, values, seed + 1, only=name), finite=False) for values in LAWLESS)
+    return not any(tries.takes(TrialPlan({}, values, seed + 1, only=name), finite=False) for values in LAWLESS)
 
 
 def _walk(tries: Tries, place: int, example: torch.Tensor, seed: int) -> Iterator[tuple[torch.Tensor, ...]]:
@@ -49,7 +49,7 @@ def _walk(tries: Tries, place: int, example: torch.Tensor, seed: int) -> Iterato
             there[row] = flat.reshape(there[row].shape)
             tried[kind] += 1
             args = (*tries.bound.args[:place], there, *tries.bound.args[place + 1 :])
-            if not torch.equal(there, at) and tries.takes(Plan({}, "walked", given=args)):
+            if not torch.equal(there, at) and tries.takes(TrialPlan({}, "walked", given=args)):
                 at, taken[kind] = there, taken[kind] + 1
         if not torch.equal(at, example):
             yield (*tries.bound.args[:place], at, *tries.bound.args[place + 1 :])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from torchferry import eager
 from torchferry.records import Bound
-from torchferry.verify.run.eager_trace import Note, Tape, record
+from torchferry.verify.run.eager_trace import EagerTrace, Note, record
 
 CALL = 100_000  # multiply-adds in the time that it takes to call an operator
 PLAIN = 4  # multiply-adds for one number of an operator that multiplies no matrices
@@ -72,16 +72,16 @@ class Work:
         return sums + calls
 
 
-def measured(bound: Bound, tape: Tape, sizes: Mapping[str, int]) -> Work:
+def measured(bound: Bound, trace: EagerTrace, sizes: Mapping[str, int]) -> Work:
     """Return what the example costs, and how that grows, from calls in which one size each is larger."""
-    work = Work(*_done_by(tape), sizes)
+    work = Work(*_done_by(trace), sizes)
     growth = {name: found for name in sizes if (found := _growth(bound, name, work)) is not None}
     return Work(work.sums, work.calls, sizes, growth)
 
 
-def _done_by(tape: Tape) -> tuple[float, float]:
+def _done_by(trace: EagerTrace) -> tuple[float, float]:
     """Return the multiply-adds of one call, and what calling its operators costs."""
-    return max(sum(map(_sums, tape.notes)), 1.0), float(CALL * max(len(tape.notes), 1))
+    return max(sum(map(_sums, trace.notes)), 1.0), float(CALL * max(len(trace.notes), 1))
 
 
 def _sums(note: Note) -> float:
@@ -101,9 +101,9 @@ def _growth(bound: Bound, name: str, work: Work) -> tuple[Growth, Growth] | None
             args = bound.vary({name: size * factor}, "random", 0)
         except ValueError:
             continue
-        tape = record(eager.fresh(bound.module), args)
-        if tape.error is None:
-            sums, calls = _done_by(tape)
+        trace = record(eager.fresh(bound.module), args)
+        if trace.error is None:
+            sums, calls = _done_by(trace)
             return _fitted(sums / work.sums, factor), _fitted(calls / work.calls, factor)
     return None
 

@@ -19,7 +19,7 @@ from torchferry.verify.run.both_sides import Call
 
 if TYPE_CHECKING:
     from torchferry.verify.judge.trial import Bench
-    from torchferry.verify.trials.plans import Plan
+    from torchferry.verify.trials.plans import TrialPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Plea:
     """What an excuse is asked about: one trial, both sides' outputs, and which of their elements nothing explains so far."""
 
     bench: Bench
-    plan: Plan
+    plan: TrialPlan
     args: Call
     want: Sequence[Array]
     got: Sequence[Array]

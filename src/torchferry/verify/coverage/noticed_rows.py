@@ -20,7 +20,7 @@ from torchferry.verify.coverage.schemata import Mutant
 from torchferry.verify.coverage.stored import Stored, graphs
 from torchferry.verify.coverage.unlike import Unlike
 from torchferry.verify.judge.trial import Bench, Judged
-from torchferry.verify.trials.plans import Plan
+from torchferry.verify.trials.plans import TrialPlan
 
 ROWS_TRIED = 12  # of a weight, spread over it
 FED = 8  # rows that one trial feeds
@@ -72,13 +72,13 @@ def _spread(places: Sequence[int], most: int) -> list[int]:
     return [places[int(i)] for i in np.unique(np.linspace(0, len(places) - 1, most).astype(int))]
 
 
-def feeding(bound: Bound, unlike: Unlike, seed: int) -> Iterator[Plan]:
+def feeding(bound: Bound, unlike: Unlike, seed: int) -> Iterator[TrialPlan]:
     """Yield trials that may look up what differs: the numbers of a weight's rows in an input, or a size that reaches them."""
     numbers = " ".join(str(p) for p in unlike.places[:FED])
     for spec, example in zip(bound.signature.inputs, bound.args, strict=True):
         if not example.is_complex() and example.numel():
-            yield Plan({}, f"numbers {numbers}", seed, only=spec.name)
+            yield TrialPlan({}, f"numbers {numbers}", seed, only=spec.name)
     for dim in bound.signature.dims:
         size = unlike.places[0] + 1
         if dim.low <= size <= min(LONGEST, dim.high or LONGEST) and size % dim.multiple_of == 0:
-            yield Plan({dim.name: size}, "random", seed)
+            yield TrialPlan({dim.name: size}, "random", seed)

@@ -38,7 +38,7 @@ class Drawn:
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
+class MovedSize:
     """The file that is right at the old size, the mended one, the size, and feeds for both."""
 
     right: Run

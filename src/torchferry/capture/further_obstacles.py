@@ -12,7 +12,7 @@ from torchferry.capture import source_map, strategies, where
 from torchferry.capture.attempt import once
 from torchferry.capture.rewrites import given, sites
 from torchferry.capture.rewrites.explore import data_dependence, stop
-from torchferry.capture.rewrites.source import CannotRewrite
+from torchferry.capture.rewrites.syntax_tree import CannotRewrite
 from torchferry.records import Bound, Fault, Finding, Location
 from torchferry.records.sites import Site
 
@@ -46,7 +46,7 @@ def _one_by_one(module: Any, bound: Bound) -> Iterator[Finding]:
 
 def _next(module: Any, bound: Bound, chosen: list[Site]) -> Fault | None:
     """Return what stops a capture in which the chosen lines are given their values, or None."""
-    tape = given.Tape()
+    tape = given.GivenValues()
     with sites.applied(module, chosen), given.playing(tape):
         try:
             eager.call(eager.fresh(module), bound.args)

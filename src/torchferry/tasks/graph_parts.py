@@ -12,7 +12,7 @@ from torchferry.tasks.padding import Padding
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class GraphPart:
     """One graph: the arguments of `torchferry.export` that it takes to get it, by the same names."""
 
     file_name: str
@@ -33,7 +33,7 @@ class Prepared:
     """
 
     task: str
-    parts: tuple[Part, ...]  # the one that generates last
+    parts: tuple[GraphPart, ...]  # the one that generates last
     model: Any
     longest: int | None  # how long a text may be; None for no end
     write: Callable[[Path, Tolerance], tuple[Trial, ...]]

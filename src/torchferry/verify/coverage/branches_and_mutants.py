@@ -16,7 +16,7 @@ from torchferry.verify.coverage.schemata import Mutant
 from torchferry.verify.coverage.stored import stored
 from torchferry.verify.judge.trial import Judged
 from torchferry.verify.run.intermediates import opened
-from torchferry.verify.trials.plans import Plan
+from torchferry.verify.trials.plans import TrialPlan
 
 OFTENER = 3  # times as many trials are asked for branches as for mutants: each is asked once
 SHARE = 20  # for so many trials that were asked for, one round of further ones is made for mutants that nothing noticed
@@ -75,7 +75,7 @@ def _further(ground: Ground, step: int) -> Iterator[Judged]:
     """Yield further plain trials: other draws, at the example's sizes and at those of a trial that agreed."""
     sizes = [dict(j.plan.sizes) for j in ground.agreeing if j.plan.sizes and j.plan.given is None]
     for number, chosen in enumerate([{}, *([sizes[7 * step % len(sizes)]] if sizes else [])]):
-        found = ground.tried(Plan(chosen, "random", ground.seed + 501 + 10 * step + number))
+        found = ground.tried(TrialPlan(chosen, "random", ground.seed + 501 + 10 * step + number))
         if found is not None:
             yield found
 

@@ -14,7 +14,7 @@ import torch
 from torchferry import eager
 from torchferry.verify.run.decisions import Decision, Key, watch
 from torchferry.verify.trials.budget import WORK
-from torchferry.verify.trials.plans import Plan
+from torchferry.verify.trials.plans import TrialPlan
 from torchferry.verify.trials.tries import Tries, all_finite
 
 STEPS = 16  # calls of eager with gradients, for one side
@@ -24,51 +24,51 @@ SHARE = 0.25  # of the work for directed trials
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class UntakenSide:
     """A side of a decision that was never taken."""
 
     key: Key
     side: str
 
 
-def reached(tries: Tries, seed: int) -> Iterator[Plan]:
+def reached(tries: Tries, seed: int) -> Iterator[TrialPlan]:
     """Yield calls that take a side which no call has taken so far, one for each side that could be reached."""
     floats = [a.is_floating_point() for a in tries.bound.args]
-    left = SHARE * WORK / (DEAR * STEPS * tries.purse.work.example)  # searches, each of which may take all its steps
+    left = SHARE * WORK / (DEAR * STEPS * tries.budget.work.example)  # searches, each of which may take all its steps
     for target in _targets(tries) if any(floats) else ():
-        if target.side in tries.decisions[target.key].sides or tries.purse.empty(directed=True) or left < 1:
+        if target.side in tries.decisions[target.key].sides or tries.budget.empty(directed=True) or left < 1:
             continue
         left -= 2  # from two starts
-        for start in (Plan({}, "random", seed + 1), Plan({}, "example", seed, given=tries.bound.args)):
+        for start in (TrialPlan({}, "random", seed + 1), TrialPlan({}, "example", seed, given=tries.bound.args)):
             found = _climb(tries, target, start.args(tries.bound))
             if found is not None:
                 yield at_a_side(target.key, target.side, found, seed)
                 break
 
 
-def at_a_side(key: Key, side: str, args: tuple[torch.Tensor, ...], seed: int) -> Plan:
+def at_a_side(key: Key, side: str, args: tuple[torch.Tensor, ...], seed: int) -> TrialPlan:
     """Return the trial of a call that a search has found for a side of a decision."""
     name, why = f"values=reached, {key.words}: {side}", f"{key.place.file}:{key.place.line}"
-    return Plan({}, "reached", seed, given=args, name=name, why=why)
+    return TrialPlan({}, "reached", seed, given=args, name=name, why=why)
 
 
-def _targets(tries: Tries) -> list[Target]:
+def _targets(tries: Tries) -> list[UntakenSide]:
     """Return the sides never taken of decisions that hang on the inputs, those with most sides missing last."""
     found = []
     for decision in tries.decisions.values():
         if decision.kind in ("compare", "clip") and not decision.whole:
-            found += [Target(decision.key, s) for s in ("above", "below") if s not in decision.sides]
+            found += [UntakenSide(decision.key, s) for s in ("above", "below") if s not in decision.sides]
     for decision in tries.decisions.values():
         if decision.kind == "pick":
-            found += [Target(decision.key, str(k)) for k in range(decision.length) if str(k) not in decision.sides]
+            found += [UntakenSide(decision.key, str(k)) for k in range(decision.length) if str(k) not in decision.sides]
     return found[:TARGETS]
 
 
-def _climb(tries: Tries, target: Target, start: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
+def _climb(tries: Tries, target: UntakenSide, start: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
     """Return inputs that take a side, or None where following the gradient does not lead there."""
     at = tuple(a.detach().clone() for a in start)
     for _ in range(STEPS):
-        tries.purse.pay({}, directed=True, trial=False)
+        tries.budget.pay({}, directed=True, trial=False)
         leaves = tuple(a.requires_grad_() if a.is_floating_point() else a for a in at)
         try:
             with eager.untouched(tries.module), eager.on_made_input(tries.module):
@@ -90,7 +90,7 @@ def _climb(tries: Tries, target: Target, start: tuple[torch.Tensor, ...]) -> tup
     return None
 
 
-def _step(decision: Decision, target: Target, leaves: list[torch.Tensor]) -> list[torch.Tensor] | None:
+def _step(decision: Decision, target: UntakenSide, leaves: list[torch.Tensor]) -> list[torch.Tensor] | None:
     """Return how to move the inputs: straight to the other side if the margin were a plane, but no further than is sensible."""
     if decision.margin is None:
         return None
@@ -106,7 +106,7 @@ def _step(decision: Decision, target: Target, leaves: list[torch.Tensor]) -> lis
     return [s * (length / steepness**0.5) for s in slopes]
 
 
-def _worst(decision: Decision, target: Target) -> torch.Tensor:
+def _worst(decision: Decision, target: UntakenSide) -> torch.Tensor:
     """Return the margin that must become positive for the side to be taken, of the element that is nearest to it."""
     margin = decision.margin
     assert margin is not None

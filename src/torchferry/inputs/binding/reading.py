@@ -13,7 +13,7 @@ from torchferry.errors import UsageError
 from torchferry.inputs.binding import trees
 from torchferry.inputs.binding.arguments import Reading, leaves
 from torchferry.inputs.binding.callee import Callee
-from torchferry.inputs.binding.flat import Flat, Recipe, Slot, flat_module
+from torchferry.inputs.binding.flat import ArgumentSlot, Flat, Recipe, flat_module
 
 NUMBERS = (bool, int, float)  # each can be said in the next
 NUMBER_DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float32}
@@ -43,15 +43,15 @@ def prepare(
 ) -> Prepared:
     """Return a reading made ready; `varying` names the Python numbers that must be inputs, with the kind of number they are."""
     parts, positional, named = leaves(callee.signature, reading)
-    slots: list[Slot] = []
+    slots: list[ArgumentSlot] = []
     tensors: list[torch.Tensor] = []
     keys: list[str] = []
     for key, value in parts:
         tensor, kind = as_input(value, (varying or {}).get(key))
         if tensor is None:
-            slots.append(Slot(key, None, value))
+            slots.append(ArgumentSlot(key, None, value))
         else:
-            slots.append(Slot(key, len(tensors), None, kind))
+            slots.append(ArgumentSlot(key, len(tensors), None, kind))
             tensors.append(tensor)
             keys.append(key)
     names = file_names(keys, input_names)
@@ -113,7 +113,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _is_default(callee: Callee, slot: Slot) -> bool:
+def _is_default(callee: Callee, slot: ArgumentSlot) -> bool:
     """Whether a constant is what the model would have taken anyway, so that nobody needs to be told."""
     parameter = callee.signature.parameters.get(slot.name)
     return parameter is not None and parameter.default is None and slot.constant is None
