@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from torchferry.report.docs import with_rooms
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -39,3 +41,12 @@ def test_every_make_target_named_in_a_document_exists() -> None:
     for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
         named = set(re.findall(r"`make ([a-z]+)`", path.read_text(encoding="utf-8")))
         assert named <= targets, f"{path.name}: {named - targets}"
+
+
+def test_the_page_on_the_architecture_is_current_and_names_what_exists() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert with_rooms(text) == text, "run `make docs`"
+    source = ROOT / "src" / "torchferry"
+    named = set(re.findall(r"`((?:src/|tests/)?[a-z_]+(?:/[a-z_]+)*(?:/|\.py|\.json))`", text))
+    assert len(named) > 40
+    assert not {n for n in named if not (source / n).exists() and not (ROOT / n).exists()}

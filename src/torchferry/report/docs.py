@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import re
 import sys
 from pathlib import Path
 
@@ -44,8 +46,24 @@ def table() -> str:
     return "\n".join(lines) + "\n\n<!-- generated from the catalogue by `make docs` -->\n"
 
 
+def with_rooms(text: str) -> str:
+    """Return the page on the architecture with its table of rooms as the packages introduce themselves."""
+    source = Path(__file__).parents[1]
+    rooms = sorted(p.parent for p in source.rglob("__init__.py") if p.parent != source)
+    lines = ["| room | what is in it |", "| --- | --- |"]
+    for room in (r for r in rooms if r.parent.name != "catalogue"):
+        first = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8"))) or ""
+        lines.append(f"| `{room.relative_to(source).as_posix()}/` | {first.splitlines()[0].replace('|', '/')} |")
+    return re.sub(
+        r"(<!-- rooms -->\n).*?(<!-- end of rooms -->)", lambda m: m[1] + "\n".join(lines) + "\n" + m[2], text, flags=re.S
+    )
+
+
 def write(folder: Path) -> None:
     """Write all pages below `folder`, and remove those of rules that are gone."""
+    rooms = folder / "architecture.md"
+    if rooms.exists():
+        rooms.write_text(with_rooms(rooms.read_text(encoding="utf-8")), encoding="utf-8")
     pages = folder / "diagnoses"
     pages.mkdir(parents=True, exist_ok=True)
     wanted = {f"{e.slug}.md": page(e) for e in load()} | {"README.md": table()}
