@@ -27,6 +27,7 @@ from torchferry.records import Bound, Dim
 
 MOST_PIECES = 8  # a program that needs more is a loop written out, and wants another repair
 PATIENCE = 60.0  # seconds for all pieces together, or twice as long as the first took
+ROUNDING = 1e-3  # relative: a program is in other operators than the model; verification holds the file against far less
 QUICK = 10_000  # the product of sizes up to which a model is tried on the spot, so that no trial takes seconds
 
 
@@ -157,7 +158,7 @@ def _is_right_elsewhere(piece: ProgramPiece, bound: Bound, names: list[str]) -> 
 def _same(run: Any, model: Any, args: tuple[Any, ...]) -> bool:
     wanted, given = model(*eager.clone(args)), run(*eager.clone(args))
     return all(
-        w.shape == g.shape and torch.allclose(w, g, rtol=1e-3, atol=1e-4, equal_nan=True)
+        w.shape == g.shape and torch.allclose(w, g, rtol=ROUNDING, atol=ROUNDING / 10, equal_nan=True)
         for w, g in zip(wanted, given, strict=True)
     )
 

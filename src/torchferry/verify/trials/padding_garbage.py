@@ -37,7 +37,7 @@ def tokens(bound: Bound, args: Call) -> Array | None:
 def with_garbage(bound: Bound, args: Call, real: Array, other: Call) -> Call:
     """Return a call with other, loud values where its tokens are not real."""
     names = [s.name for s in bound.signature.inputs]
-    mask = token_mask(bound.signature, dict(zip(names, map(array, bound.args), strict=True)), bound.roles)
+    mask = token_mask(bound.signature, bound.roles)
     masked = [n for n in per_token(bound, args, real) if mask is not None and speaks_of(mask.name, n, names)]
     pads = torch.from_numpy(~real)
     return tuple(_with(a, o, pads) if n in masked else a for n, a, o in zip(names, args, other, strict=True))

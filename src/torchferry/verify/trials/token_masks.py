@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from torchferry.records import Signature, TensorSpec
 from torchferry.verify.arrays import Array
 
-MASK_WORDS = ("mask", "pad")
 # words in a mask's name that do not say whose tokens it is about
 GENERAL = frozenset(
     {"mask", "masks", "pad", "padding", "attention", "attn", "key", "token", "tokens", "input", "valid", "is", "bool"}
@@ -21,19 +18,11 @@ def padding(
     signature: Signature, feeds: Mapping[str, Array], examples: Mapping[str, Array], roles: Mapping[str, str]
 ) -> Array | None:
     """Return where tokens are real, as booleans of (batch, length), or None when no input is a token mask."""
-    spec = token_mask(signature, examples, roles)
+    spec = token_mask(signature, roles)
     if spec is None:
         return None
     on = feeds[spec.name] != 0
     return ~on if marks_padding(spec.name, examples[spec.name]) else on
-
-
-def is_mask(name: str, example: Array, roles: Mapping[str, str]) -> bool:
-    """Return whether an input says which tokens count: by the role that it was given, else by name and values."""
-    if name in roles:
-        return roles[name] == "mask"
-    named = any(w in name.lower() for w in MASK_WORDS)
-    return named and example.dtype.kind in "biu" and bool(np.isin(example, (0, 1)).all())
 
 
 def marks_padding(name: str, example: Array) -> bool:
@@ -43,9 +32,9 @@ def marks_padding(name: str, example: Array) -> bool:
     return bool(example.dtype.kind == "b" and not example.any())
 
 
-def token_mask(signature: Signature, examples: Mapping[str, Array], roles: Mapping[str, str]) -> TensorSpec | None:
-    """Return the input that is a token mask, or None."""
-    return next((s for s in signature.inputs if len(s.shape) == 2 and is_mask(s.name, examples[s.name], roles)), None)
+def token_mask(signature: Signature, roles: Mapping[str, str]) -> TensorSpec | None:
+    """Return the input that says which tokens count, by the role that it was given when it was bound; or None."""
+    return next((s for s in signature.inputs if len(s.shape) == 2 and roles.get(s.name) == "mask"), None)
 
 
 def speaks_of(mask: str, name: str, names: Sequence[str]) -> bool:
