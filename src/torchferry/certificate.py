@@ -184,7 +184,8 @@ def _allowed(value: Any) -> bool:
     """A Tolerance, by the names of its fields."""
     if not isinstance(value, dict) or set(value) != {f.name for f in fields(Tolerance)}:
         return False
-    return all(_text(v) if k == "because" else _number(v) for k, v in value.items())
+    kinds = {"because": _text, "columns": _list(_number)}
+    return all(kinds.get(k, _number)(v) for k, v in value.items())
 
 
 SHAPE: dict[str, Callable[[Any], bool]] = {

@@ -41,6 +41,7 @@ from torchferry.worker import Worker
 MOSTLY = 0.5  # of a trial's numbers, and of the trials: what is excused beyond that leaves too little to go by
 ORDINARY = ("example", "given", "random")
 PROVEN = 3  # failing trials after which no proof is made any more that some others fail by rounding alone
+BY_MUCH = 100.0  # times what is allowed: far beyond what rounding does; what fails by less has as many proofs of its own
 ENOUGH = 2  # failing trials after which a large model is not tried further
 
 
@@ -143,7 +144,7 @@ def _several(bound: Bound, cheap: bool) -> list[tuple[torch.Tensor, ...]]:
 
 def _trials(case: Case, bench: Bench, tries: Tries, graph: onnx.GraphProto) -> Iterator[Judged]:
     """Yield the trials that the budget has room for; those that no call can be made of do not count."""
-    bound, budget, failures = bench.sides.bound, tries.budget, 0
+    bound, budget, failures, narrow = bench.sides.bound, tries.budget, 0, 0
     for plan in _plans(case, bench, tries, graph):
         if plan.level != "all" and budget.large:  # a second session on a large file costs more than it tells
             continue
@@ -158,11 +159,13 @@ def _trials(case: Case, bench: Bench, tries: Tries, graph: onnx.GraphProto) -> I
         if case.job.onnx is not None and not bench.sides.declares(args):  # a file from elsewhere promises what it declares
             continue
         budget.pay(plan.sizes, directed=plan.directed)
-        found = judge(bench, plan, args, thorough=failures < PROVEN)
+        proven = np.inf if failures < PROVEN else BY_MUCH if narrow < PROVEN else 0.0
+        found = judge(bench, plan, args, proven=proven)
         tell(Event("tick", "verify", plan.title, found.trial.seconds, budget.number, budget.most))
         searched = plan.directed and plan.given is not None  # no name makes it again
         yield replace(found, trial=replace(found.trial, call=args)) if searched else found
         failures += found.trial.outcome in FAILING
+        narrow += found.trial.outcome in FAILING and found.trial.worst <= BY_MUCH
         if budget.large and failures >= ENOUGH:  # each costs seconds, and the point is made
             return
 

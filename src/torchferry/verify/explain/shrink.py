@@ -47,7 +47,7 @@ def _simpler(bench: Bench, failing: Judged) -> list[TrialPlan]:
 def _still_fails(bench: Bench, plan: TrialPlan, failing: Judged) -> Judged | None:
     plan = replace(plan, sizes=together(plan.sizes, bench.links))
     try:
-        again = judge(bench, plan, plan.args(bench.sides.bound), thorough=False)  # proofs are made for the last one alone
+        again = judge(bench, plan, plan.args(bench.sides.bound), proven=0.0)  # proofs are made for the last one alone
     except ValueError:
         return None
     return again if again.trial.outcome == failing.trial.outcome else None

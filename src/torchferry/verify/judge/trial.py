@@ -31,8 +31,8 @@ WEAKEST_FIRST: tuple[Outcome, ...] = (
     "tie-order",
     "ill-conditioned",
 )
-# these proofs hold the file against something, rounding or the arithmetic; the others say that a number does not count
 NO_MEMORY = "Failed to allocate memory"  # as onnxruntime has it
+# these proofs hold the file against something, rounding or the arithmetic; the others say that a number does not count
 COMPARING: tuple[Outcome, ...] = ("ill-conditioned", "eager-cut-off")
 
 
@@ -69,14 +69,14 @@ class Bench:
         return self.home.trial.sizes if self.home is not None else self.sizes
 
 
-def judge(bench: Bench, plan: TrialPlan, args: Call, *, thorough: bool = True) -> Judged:
-    """Return the outcome of one trial; without `thorough`, no costly proof is made for what differs."""
+def judge(bench: Bench, plan: TrialPlan, args: Call, *, proven: float = np.inf) -> Judged:
+    """Return the outcome of one trial; costly proofs are made for what differs by less than so many times what is allowed."""
     began = time.perf_counter()
-    judged = _judged(bench, plan, args, EXCUSES if thorough else CHEAP)
+    judged = _judged(bench, plan, args, proven)
     return replace(judged, trial=replace(judged.trial, seconds=time.perf_counter() - began))
 
 
-def _judged(bench: Bench, plan: TrialPlan, args: Call, excuses: Sequence[Excuse]) -> Judged:
+def _judged(bench: Bench, plan: TrialPlan, args: Call, proven: float) -> Judged:
     trial = Trial(plan.title, {**bench.sizes, **plan.sizes}, plan.values, plan.seed, "agree")
     with little_memory() if plan.values in COUNTING else nullcontext():
         want = bench.sides.eager(args)
@@ -97,7 +97,7 @@ def _judged(bench: Bench, plan: TrialPlan, args: Call, excuses: Sequence[Excuse]
         return replace(judged, trial=replace(trial, outcome="random")) if any(bench.traits.random) else judged
     if any(d.what in ("count", "shape", "dtype") for d in found):
         return replace(judged, trial=replace(trial, outcome="differ"))
-    return _excused(bench, judged, excuses)
+    return _excused(bench, judged, EXCUSES if worst <= proven else CHEAP)
 
 
 def differences(bench: Bench, want: Sequence[Array], got: Sequence[Array]) -> tuple[tuple[Difference, ...], float]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import onnx
+import torch
 
 from torchferry.records import Bound, Dim, Guard
 from torchferry.verify.trials.constants import Number, for_input, numbers
@@ -123,7 +124,7 @@ def _in_columns(tries: Tries, plan: TrialPlan, columns: int) -> Iterator[TrialPl
 def _together(tries: Tries, found: Sequence[Number], seed: int) -> Iterator[TrialPlan]:
     """Yield calls at thresholds of what is computed, then those that draw all inputs at once from all numbers known."""
     names = [s.name for s in tries.bound.signature.inputs]
-    numeric = [names.index(n) for n in _names(tries.bound)]
+    numeric = [names.index(n) for n in _names(tries.bound) if tries.bound.args[names.index(n)].dtype != torch.bool]
     solved = []
     for plan, answer in thresholds(tries, numeric, seed):
         solved.append(answer)

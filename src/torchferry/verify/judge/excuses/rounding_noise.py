@@ -18,6 +18,7 @@ from torchferry.verify.run.eager_trace import BOUNDED, EXACT, PRODUCTS, op_name,
 # Kernels approximate these to a unit in the last place of their argument, not of each result.
 OF_ARGUMENT = ("norm", "sin", "cos", "tan", "exp", "pow", "cdist", "lstm", "gru", "rnn", "fft")
 PLAIN_SUMS = ("sum", "mean", "cumsum")
+FUSED = ("addcmul", "addcdiv")  # a product and a sum, which one kernel rounds once and another twice
 RECURRENT = ("lstm", "gru", "rnn")  # made of gates
 GATED = ("silu", "gelu", "mish")
 
@@ -80,10 +81,17 @@ def _errs_in_its_argument(name: str) -> bool:
 def _of_sizes(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor | None:
     """Return what a plain sum, or a sum of products, comes to if none of its terms is negative; None for other operators."""
     name = op_name(func)
-    if (name not in PLAIN_SUMS and name not in PRODUCTS and name != "convolution") or is_mutable(func):
+    if name == "linalg_cross":
+        return _longest_cross(*args[:2])
+    if name not in (*PLAIN_SUMS, *PRODUCTS, *FUSED, "convolution") or is_mutable(func):
         return None
     whole = func(*(a.abs() if _float(a) else a for a in args), **kwargs)
     return whole if _float(whole) else None
+
+
+def _longest_cross(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Return how long a cross product may be: its kernel rounds either product once, or the difference of both alone."""
+    return one.abs().amax() * other.abs().amax()
 
 
 def _float(value: Any) -> bool:
