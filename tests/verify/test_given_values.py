@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import torchferry
 from torchferry.certificate import read
 from torchferry.cli.words import tolerance, value_domains
 from torchferry.errors import UsageError
+from torchferry.records import Tolerance
 
 
 class Schedule(nn.Module):
@@ -67,7 +69,7 @@ def test_what_was_given_is_said_in_the_result_and_in_the_certificate(tmp_path: P
     assert "as given by the caller" in str(made).split("allowed", 1)[1].split("\n", 1)[0]
     sealed = read(tmp_path / "m.onnx").data
     assert sealed["values"].startswith("as given by the caller: t 0..59")
-    assert sealed["tolerance"] == {"rtol": 1e-3, "share": 0.0, "because": "as given by the caller", "atol": 1e-4}
+    assert sealed["tolerance"] == {**asdict(Tolerance(1e-3, 0.0, "as given by the caller", 1e-4)), "columns": []}
 
 
 def test_a_difference_within_the_callers_tolerance_is_none(tmp_path: Path) -> None:
