@@ -22,6 +22,7 @@ from torchferry.capture.patches.inverse_stft import istft
 from torchferry.foreign.torch_shapes import example_of
 from torchferry.foreign.torch_tensors import pad_sequence
 from torchferry.foreign.torch_tracing import reference_linalg
+from torchferry.ops.one_hot import one_hot
 
 
 class LookingFunctions(TorchFunctionMode):
@@ -172,8 +173,7 @@ def _one_hot(tensor: Tensor, num_classes: Any = -1) -> Tensor:
     """As many classes as the largest one asks for, which only the data know; a given number is torch's own matter."""
     if not (isinstance(num_classes, int) and num_classes == -1):
         return NotImplemented
-    classes = torch.arange(tensor.max().item() + 1)
-    return (tensor.unsqueeze(-1) == classes).long()
+    return one_hot(tensor, tensor.max().item() + 1)
 
 
 def _multi_dot(tensors: Any) -> Tensor:

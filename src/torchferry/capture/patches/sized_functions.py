@@ -12,6 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from torchferry.capture.patches import pooling, resizing, tensors_of_sizes, windows
 from torchferry.foreign.torch_dispatch import without_torch_function
+from torchferry.ops.one_hot import one_hot
 
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
@@ -66,7 +67,7 @@ def _logspace(
 
 
 def _one_hot(tensor: torch.Tensor, num_classes: Any = -1) -> torch.Tensor:
-    return (tensor.unsqueeze(-1) == torch.arange(num_classes)).long()
+    return one_hot(tensor, num_classes)
 
 
 def _triangle_indices(keep: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:

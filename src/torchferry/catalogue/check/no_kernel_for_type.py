@@ -39,7 +39,7 @@ class NoKernelForType(FindingRule[findings.NoKernel]):
                 return "its form is from before opset 7: write it in a newer one"
             case findings.WrittenOut():
                 return "write it out in simpler operators, or use the model as it was before it was optimised for a GPU"
-            case findings.CastAround(was, to):
+            case findings.ComputedInOtherType(was, to):
                 return f"cast from {was} to {to} before this node, and back behind it"
             case findings.OtherAttribute(_, was, to):
                 return f"make it in {to} and cast to {was} behind it"
@@ -57,7 +57,7 @@ class NoKernelForType(FindingRule[findings.NoKernel]):
             case findings.WrittenOut():
                 nodes = tuple(name for name, instead in alike if isinstance(instead, findings.WrittenOut))
                 yield "write it out in operators that the runtime has", Decompose(nodes), "safe"
-            case findings.CastAround(to=to) | findings.OtherAttribute(to=to):
+            case findings.ComputedInOtherType(to=to) | findings.OtherAttribute(to=to):
                 entries = tuple(entry for name, instead in alike if (entry := _other_type(name, instead)))
                 yield f"compute it in {to}", CastAround(entries), "safe"
 
@@ -65,7 +65,7 @@ class NoKernelForType(FindingRule[findings.NoKernel]):
 def _other_type(name: str, instead: findings.Instead | None) -> OtherType | None:
     """Return how a node is computed in another type, as the pass takes it; None where it is not."""
     match instead:
-        case findings.CastAround(was, to, inputs, places):
+        case findings.ComputedInOtherType(was, to, inputs, places):
             return OtherType(name, from_=was, to=to, inputs=inputs, places=places)
         case findings.OtherAttribute(attribute, was, to):
             return OtherType(name, "attribute", attribute, was, to)

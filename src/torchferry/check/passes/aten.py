@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import onnx
 
-from torchferry.check.passes.weave import Weaver
+from torchferry.check.passes.weave import OfOneType, Weaver
 from torchferry.check.reading import graph
 from torchferry.check.types import dtypes
+from torchferry.ops import activations
 
 How = Callable[[Weaver, list[str], dict[str, Any], str], str]
 
@@ -119,7 +120,7 @@ ATEN: dict[str, How] = {
     "minimum": _plain("Min", 2),
     "erf": _plain("Erf"),
     "softsign": _plain("Softsign"),
-    "mish": lambda w, x, values, word: w.op("Mul", [x[0], w.op("Tanh", [w.op("Softplus", [x[0]])])]),
+    "mish": lambda w, x, values, word: activations.mish(OfOneType(w, word), x[0]),
     "exp2": lambda w, x, values, word: w.op("Pow", [_const(w, 2, word), x[0]]),
     "mv": _plain("MatMul", 2),
     "mm": _plain("MatMul", 2),

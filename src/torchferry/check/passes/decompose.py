@@ -9,11 +9,12 @@ import onnx
 
 from torchferry.check.passes.aten import ATEN, aten_name
 from torchferry.check.passes.forms import Recipe, newer_form
-from torchferry.check.passes.weave import Weaver, find, forget_shapes
+from torchferry.check.passes.weave import OfOneType, Weaver, find, forget_shapes
 from torchferry.check.reading import graph
 from torchferry.check.types import dtypes
 from torchferry.check.types.type_inference import infer
 from torchferry.edits.check import Decompose, InlineBranch
+from torchferry.ops import activations
 
 
 def decompose(model: onnx.ModelProto, edit: Decompose) -> None:
@@ -104,23 +105,15 @@ def _nhwc_conv(w: Weaver, node: onnx.NodeProto, values: dict[str, Any], word: st
 
 
 def _gelu(w: Weaver, node: onnx.NodeProto, values: dict[str, Any], word: str) -> str:
-    x, dtype = node.input[0], dtypes.of_text(f"tensor({word})")
-    half, one = w.const(0.5, dtype), w.const(1, dtype)
-    if values.get("approximate", b"none") == b"tanh":
-        cube = w.op("Mul", [w.op("Mul", [x, x]), x])
-        inner = w.op("Mul", [w.op("Add", [x, w.op("Mul", [cube, w.const(0.044715, dtype)])]), w.const(np.sqrt(2 / np.pi), dtype)])
-        bell = w.op("Tanh", [inner])
-    else:
-        bell = w.op("Erf", [w.op("Mul", [x, w.const(np.sqrt(0.5), dtype)])])
-    return w.op("Mul", [w.op("Mul", [x, half]), w.op("Add", [bell, one])])
+    return activations.gelu(OfOneType(w, word), node.input[0], tanh=values.get("approximate", b"none") == b"tanh")
 
 
 def _hard_swish(w: Weaver, node: onnx.NodeProto, values: dict[str, Any], word: str) -> str:
-    return w.op("Mul", [node.input[0], w.op("HardSigmoid", [node.input[0]], alpha=1 / 6, beta=0.5)])
+    return activations.hard_swish(OfOneType(w, word), node.input[0])
 
 
 def _mish(w: Weaver, node: onnx.NodeProto, values: dict[str, Any], word: str) -> str:
-    return w.op("Mul", [node.input[0], w.op("Tanh", [w.op("Softplus", [node.input[0]])])])
+    return activations.mish(OfOneType(w, word), node.input[0])
 
 
 def _upsample(w: Weaver, node: onnx.NodeProto, values: dict[str, Any], word: str) -> str:

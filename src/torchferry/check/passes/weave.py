@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 
 from torchferry.check.reading import graph
+from torchferry.check.types import dtypes
 
 
 class Weaver:
@@ -50,6 +51,21 @@ class Weaver:
         for offset, node in enumerate(self.nodes):
             part.node.insert(index + offset, node)
         self.nodes = []
+
+
+class OfOneType:
+    """A weaver whose constants all have one element type: the graph that `ops.activations` writes into."""
+
+    def __init__(self, weaver: Weaver, word: str) -> None:
+        self._weaver, self._dtype = weaver, dtypes.of_text(f"tensor({word})")
+
+    def op(self, op_type: str, *inputs: str, **attributes: float) -> str:
+        """Add a node and return its output's name."""
+        return self._weaver.op(op_type, inputs, None, **attributes)
+
+    def number(self, value: float) -> str:
+        """Add a constant and return its name."""
+        return self._weaver.const(value, self._dtype)
 
 
 def position(part: Any, node: onnx.NodeProto) -> int:

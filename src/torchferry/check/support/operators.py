@@ -18,7 +18,7 @@ from torchferry.foreign import onnxruntime as ort
 from torchferry.records import Location
 from torchferry.records.findings import (
     AtenOperator,
-    CastAround,
+    ComputedInOtherType,
     Instead,
     ModernForm,
     NewerOpset,
@@ -103,7 +103,7 @@ def _newer_forms(node: onnx.NodeProto, opset: int, most: int) -> list[int]:
     return sorted(v for s, v in forms.items() if s is not None and s > opset)
 
 
-def _other_type(node: onnx.NodeProto, types: dict[str, str], oracle: Oracle) -> CastAround | None:
+def _other_type(node: onnx.NodeProto, types: dict[str, str], oracle: Oracle) -> ComputedInOtherType | None:
     """Return another type that the node has a kernel for: of all inputs of a type, or of those that share a variable."""
     apart, words = onnx.NodeProto(), {}  # each input under a name of its own: one value may stand in two places
     apart.CopyFrom(node)
@@ -115,7 +115,7 @@ def _other_type(node: onnx.NodeProto, types: dict[str, str], oracle: Oracle) -> 
         word = words[apart.input[places[0]]]
         for other in INSTEAD.get(word, ()):
             if oracle.takes(apart, {**words, **{apart.input[i]: other for i in places}}):
-                return CastAround(word, other, tuple(node.input[i] for i in places), tuple(places))
+                return ComputedInOtherType(word, other, tuple(node.input[i] for i in places), tuple(places))
     return None
 
 

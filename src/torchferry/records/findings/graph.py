@@ -217,7 +217,7 @@ class OtherAttribute:
 
 
 @dataclass(frozen=True, slots=True)
-class CastAround:
+class ComputedInOtherType:
     """The node can be had with inputs (by name, and by place) cast from one type to another, and a cast back behind it."""
 
     was: str
@@ -226,7 +226,7 @@ class CastAround:
     places: tuple[int, ...]
 
 
-Instead = NewerOpset | ModernForm | WrittenOut | OtherAttribute | CastAround
+Instead = NewerOpset | ModernForm | WrittenOut | OtherAttribute | ComputedInOtherType
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,37 +6,38 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
+from torchferry.ops import activations
 from torchferry.translate.draft import Draft, attribute, constant_of
 
 Values = Sequence[ir.Value] | None
 
 
+class _OfOneType:
+    """The draft of a graph in which every value has the dtype of the first."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft, self._dtype = draft, _first(draft).dtype
+
+    def op(self, op_type: str, *inputs: ir.Value, **attributes: float) -> ir.Value:
+        return self._draft(op_type, *inputs, dtype=self._dtype, **attributes)
+
+    def number(self, value: float) -> ir.Value:
+        return self._draft.constant(value, self._dtype)
+
+
 def _mish(draft: Draft, wanted: int) -> Values:
-    x = _first(draft)
-    return [draft("Mul", x, draft("Tanh", draft("Softplus", x, dtype=x.dtype), dtype=x.dtype), dtype=x.dtype)]
+    return [activations.mish(_OfOneType(draft), _first(draft))]
 
 
 def _hard_swish(draft: Draft, wanted: int) -> Values:
-    x = _first(draft)
-    return [draft("Mul", x, draft("HardSigmoid", x, alpha=1.0 / 6.0, beta=0.5, dtype=x.dtype), dtype=x.dtype)]
+    return [activations.hard_swish(_OfOneType(draft), _first(draft))]
 
 
 def _gelu(draft: Draft, wanted: int) -> Values:
     x = _first(draft)
     if x.dtype is None:
         return None
-
-    def number(value: float) -> ir.Value:
-        return draft.constant(value, x.dtype)
-
-    half = draft("Mul", x, number(0.5), dtype=x.dtype)
-    if attribute(draft.old, "approximate", "none") == "tanh":
-        cube = draft("Mul", x, draft("Mul", x, x, dtype=x.dtype), dtype=x.dtype)
-        inner = draft("Add", x, draft("Mul", cube, number(0.044715), dtype=x.dtype), dtype=x.dtype)
-        bent = draft("Tanh", draft("Mul", inner, number((2 / 3.141592653589793) ** 0.5), dtype=x.dtype), dtype=x.dtype)
-    else:
-        bent = draft("Erf", draft("Mul", x, number(0.7071067811865476), dtype=x.dtype), dtype=x.dtype)
-    return [draft("Mul", half, draft("Add", bent, number(1.0), dtype=x.dtype), dtype=x.dtype)]
+    return [activations.gelu(_OfOneType(draft), x, tanh=attribute(draft.old, "approximate", "none") == "tanh")]
 
 
 def _cast_like(draft: Draft, wanted: int) -> Values:
