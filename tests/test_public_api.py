@@ -6,6 +6,9 @@ import inspect
 import subprocess
 import sys
 
+import pytest
+import torch
+
 import torchferry
 
 PUBLIC = [
@@ -44,3 +47,8 @@ def test_a_stage_of_the_same_name_does_not_hide_a_function() -> None:
     code += "print(t.check.__module__, t.verify.__module__, c.__name__)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.split() == ["torchferry.api", "torchferry.api", "torchferry.verify.judge.compare"]
+
+
+def test_a_file_and_a_model_that_are_swapped_are_told_in_words() -> None:
+    with pytest.raises(torchferry.UsageError, match="which comes first"):
+        torchferry.verify("model.onnx", torch.nn.ReLU())  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -151,6 +152,9 @@ def verify(
     Returns a Result whose `ok` says whether they agree; with check=True raises VerifyError where they do not.
     domain, tolerance: as in `export`.
     """
+    if not isinstance(path, str | os.PathLike):
+        swapped = ", which comes first: `verify(model, path, args)`" if isinstance(model, str | os.PathLike) else ""
+        raise UsageError(f"`path` is the file to compare with the model{swapped}; it is a {type(path).__name__}")
     if _of_a_task(model, Path(path)):
         from torchferry.tasks import verify_directory
 
