@@ -13,6 +13,7 @@ from commands import environment, run
 
 from torchferry import catalogue
 from torchferry.cli import doctor
+from torchferry.releases.tested import untested
 
 HEAVY = ("torch", "onnx", "onnxruntime", "onnxscript", "onnx_ir", "transformers", "numpy", "sympy")
 SOME_CODE = catalogue.load()[0].code
@@ -119,6 +120,23 @@ def test_good_versions_are_no_trouble() -> None:
 def test_bad_combinations_are_named_with_the_command_that_mends_them(change: dict[str, str | None], command: str) -> None:
     (trouble,) = doctor.known_bad({**GOOD, **change})
     assert command in trouble.command
+
+
+@pytest.mark.parametrize(
+    ("release", "words"), [("2.13.0+cpu", ""), ("2.15.1", ""), ("2.16.0.dev1", "untested with torch 2.16"), (None, "")]
+)
+def test_a_torch_that_is_newer_than_any_that_was_tried_is_said_to_be_so(
+    release: str | None,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    inside: Callable[..., int],
+) -> None:
+    assert untested(release).startswith(words)
+    assert bool(untested(release)) == bool(words)
+    monkeypatch.setattr(doctor, "versions", lambda: {**GOOD, "torch": release or GOOD["torch"]})
+    inside("doctor")
+    assert ("untested with torch 2.16" in capsys.readouterr().out) == bool(words)
 
 
 def test_a_gpu_build_alone_is_a_runtime() -> None:

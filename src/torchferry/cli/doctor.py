@@ -11,6 +11,7 @@ from importlib import metadata
 
 from torchferry import __version__
 from torchferry.cli.screen import console
+from torchferry.releases.tested import untested
 
 NEEDED = ("torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "numpy", "ml-dtypes", "sympy", "rich", "typer")
 OPTIONAL = ("transformers", "safetensors", "torchvision")
@@ -168,6 +169,8 @@ def _write(found: Mapping[str, str | None], limits: Limits, processor: Processor
         missing = "not installed" + ("" if name in NEEDED else " (optional)")
         out.print(Text.assemble(f"  {name:<14}", version if version else (missing, "dim")))
     out.print()
+    if words := untested(found.get("torch")):
+        out.print(Text(f"  {words}", "yellow"))
     if limits.opset:
         out.print(f"  onnxruntime takes opset 7 to {limits.opset}, and IR version up to {limits.ir}")
     out.print(f"  the processor is {processor.machine} with {', '.join(processor.features) or 'nothing that is known of'}")

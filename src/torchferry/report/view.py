@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -14,6 +14,7 @@ from torchferry.certificate import given_up, versions
 from torchferry.edits.inputs import Narrow
 from torchferry.records import Case, Diagnosis, History, Job, Outcome, Repair, Signature, TensorSpec, Trial
 from torchferry.records.findings import WeightsQuantised
+from torchferry.releases.tested import untested
 from torchferry.report import said, shown_source
 from torchferry.report.standing import feeds_mended, unwritten
 from torchferry.report.words import headline, lower_start, span
@@ -200,6 +201,7 @@ def of(
     told = {m.words for m in moving} | set(fixed) | _plain_sizes(signature)  # what the tables say need not be noted again
     shown = str(path or case.job.onnx or "")
     rounded = next((f.precision for f in case.findings(WeightsQuantised)), "")
+    made_with = versions()
     return View(
         kind=kind,
         ok=fine,
@@ -237,10 +239,19 @@ def of(
         problems=problems,
         mended=() if waiting else tuple(_problem(d) for d in history.mended),
         repairs=tuple(_mend(r) for r in history.kept if not isinstance(r.edit, Narrow)),  # to declare less mends nothing
-        notes=tuple(note for note in dict.fromkeys(n for step in case.steps for n in step.notes) if note not in told),
+        notes=tuple(note for note in dict.fromkeys((*_noted(case), *_untested(made_with))) if note not in told),
         stages=tuple(Spent(s.stage, s.fault is None, s.seconds) for s in case.steps),
-        versions=versions(),
+        versions=made_with,
     )
+
+
+def _noted(case: Case) -> Iterator[str]:
+    return (note for step in case.steps for note in step.notes)
+
+
+def _untested(made_with: Mapping[str, str]) -> Iterator[str]:
+    if words := untested(made_with.get("torch")):
+        yield words
 
 
 def _stopped_at(case: Case) -> str:
