@@ -8,7 +8,9 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 import warnings
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +23,7 @@ from torch import nn
 
 import torchferry
 from torchferry import eager, files
-from torchferry.deadline import time_limit
+from torchferry.deadline import TookTooLong, time_limit
 from torchferry.foreign import onnxruntime as ort
 from torchferry.progress import Event
 from torchferry.worker import Worker
@@ -275,3 +277,27 @@ with Worker() as worker:
     parent.wait()
     gone, alive = psutil.wait_procs([child], timeout=60)
     assert gone or alive[0].status() == psutil.STATUS_ZOMBIE  # nobody may be there to bury it
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_time_limit_that_is_lost_in_a_callback_comes_again() -> None:
+    class Thing:
+        pass
+
+    lost: list[bool] = []
+
+    def callback(_: object) -> None:  # Python drops what is raised in here
+        if not lost:
+            lost.append(True)
+            time.sleep(5)
+
+    def endless() -> None:
+        thing = Thing()
+        kept = weakref.ref(thing, callback)
+        del thing
+        while kept() is None:
+            pass
+
+    with pytest.raises(TookTooLong), time_limit(0.2, "the block", again=0.2):
+        endless()
+    assert lost

@@ -15,9 +15,11 @@ class TookTooLong(BaseException):
 
 
 @contextmanager
-def time_limit(seconds: float, what: str) -> Iterator[None]:
-    """Raise TookTooLong in the block after `seconds`.
+def time_limit(seconds: float, what: str, *, again: float = 0.0) -> Iterator[None]:
+    """Raise TookTooLong in the block after `seconds`; and again, at such intervals, for as long as the block goes on.
 
+    Python drops whatever is raised while it runs the callback of a weak reference, or a `__del__`: a loop that makes and
+    drops tensors is there often enough for one alarm to be lost.
     Only the main thread can be interrupted from within Python; elsewhere the block runs on. Runs in onnxruntime have a
     limit of their own, and the command line watches its whole child process from outside.
     """
@@ -30,7 +32,7 @@ def time_limit(seconds: float, what: str) -> Iterator[None]:
 
     began, outer = time.monotonic(), signal.getitimer(signal.ITIMER_REAL)[0]
     handler = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, again)
     try:
         yield
     finally:

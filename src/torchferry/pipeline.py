@@ -32,6 +32,7 @@ from torchferry.records import (
 )
 
 MOST_REPAIRS = 16  # a job that needs more has something else wrong with it
+WINDING_UP = 60.0  # seconds that a stage may take to put everything back when its time is over
 PATIENCE = 120.0  # seconds for all repairs together, or four times as long as the first pass took
 
 
@@ -121,7 +122,7 @@ def _answer(stage: Stage, case: Case) -> Step:
     tell(Event("begin", stage))
     began = time.perf_counter()
     try:
-        with time_limit(case.job.budget.time_limit, stage):
+        with time_limit(case.job.budget.time_limit, stage, again=WINDING_UP):
             step = _carried_out(stage, case)
     except TorchferryError:  # the user's call, or our own installation, is at fault: no use in going on
         raise

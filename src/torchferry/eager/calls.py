@@ -95,7 +95,7 @@ def on_made_input(module: torch.nn.Module) -> Iterator[None]:
             yield
             return
         try:
-            with time_limit(PATIENCE, "the model"):
+            with time_limit(PATIENCE, "the model", again=PATIENCE / 4):
                 yield
         except TookTooLong as error:
             raise NoAnswer(f"the model gave no answer within {PATIENCE:g} s") from error

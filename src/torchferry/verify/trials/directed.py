@@ -141,8 +141,9 @@ def _decades(tries: Tries, seed: int) -> Iterator[TrialPlan]:
     small = [TrialPlan({}, v, seed + 1, only=n) for v in SMALL for n in names]
     whole = small + [TrialPlan({}, v, seed + 1, only=n) for v in WIDE for n in names if places.index(n) not in counted]
     floats = _names(tries.bound, ("float",))
-    fractions = [TrialPlan({}, v, seed + 1) for v in DECADES] if floats else []
-    alone = [TrialPlan({}, v, seed + 1, only=n) for v in DECADES[:4] for n in floats] if len(floats) > 1 else []
+    apart = bool(counted) or len(floats) > 1  # what something is counted by is not to be a billion
+    fractions = [TrialPlan({}, v, seed + 1) for v in DECADES] if floats and not counted else []
+    alone = [TrialPlan({}, v, seed + 1, only=n) for v in DECADES[: None if counted else 4] for n in floats] if apart else []
     yield from (plan for plan in in_turns(map(iter, (whole, fractions, alone))) if tries.takes(plan))
 
 
