@@ -210,7 +210,7 @@ class Endless(nn.Module):
 
 
 def test_a_model_that_never_ends_on_some_input_is_asked_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eager, "PATIENCE", 0.3)
+    monkeypatch.setattr(eager.calls, "PATIENCE", 0.3)
     with time_limit(60, "the test"):
         with pytest.raises(eager.NoAnswer):
             eager.call_on_made_input(Endless(), (torch.full((2,), torch.inf),))
