@@ -19,7 +19,7 @@ import torchferry
 from torchferry import releases
 from torchferry.check.support.of_release import lacking
 from torchferry.foreign import onnxruntime as ort
-from torchferry.records.findings import CastAround, NoKernel
+from torchferry.records.findings import ComputedInOtherType, NoKernel
 from torchferry.releases import kernels
 
 SPEC = importlib.util.spec_from_file_location("wheels", Path(__file__).parent.parent.parent / "benchmarks" / "release_kernels.py")
@@ -108,7 +108,7 @@ def test_what_a_release_lacks_is_told_all_at_once_with_a_way_round_it() -> None:
     )
     found = lacking(made, releases.parse("onnxruntime==1.17"))
     assert [(type(f), f.location.onnx_node) for f in found if f.location] == [(NoKernel, "first"), (NoKernel, "second")]
-    assert {type(f.instead) for f in found} == {CastAround}
+    assert {type(f.instead) for f in found} == {ComputedInOtherType}
 
 
 def test_a_file_is_mended_for_a_release_that_is_not_installed(tmp_path: Path) -> None:

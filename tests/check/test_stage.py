@@ -15,7 +15,7 @@ from torchferry.check import check
 from torchferry.check.reading.promises import broken
 from torchferry.edits.check import Decompose
 from torchferry.records import Bound, Case, Edit, Job, Location, Signature, Step, TensorSpec, Translated
-from torchferry.records.findings import CastAround, NoKernel
+from torchferry.records.findings import ComputedInOtherType, NoKernel
 
 
 def bound(**more: Any) -> Bound:
@@ -53,7 +53,7 @@ def test_a_missing_kernel_is_found_at_the_users_line_and_cast_around(tmp_path: P
         7,
         "Erf",
     )
-    assert finding.instead == CastAround("double", "float", ("d",), (0,))
+    assert finding.instead == ComputedInOtherType("double", "float", ("d",), (0,))
     entry = {"node": "n1", "from": "double", "to": "float", "inputs": ["d"], "places": [0], "how": "cast"}
     edit = Edit("check", "cast-around", {"nodes": [entry]})  # as a recipe says it
     folder = tmp_path / "attempt"
