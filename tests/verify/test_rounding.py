@@ -8,6 +8,7 @@ import torch
 from crossing import crossed, errors, stock, verdict
 from torch import nn
 
+import torchferry
 from torchferry.records import Tolerance, Trial, Verified
 
 
@@ -153,3 +154,28 @@ def test_what_a_model_writes_through_a_view_is_there_when_it_is_nudged(tmp_path:
     long.load_state_dict(short.state_dict())
     args = (torch.tensor([[1, 2], [3, 4]]),)
     assert not verdict(short, args, stock(long, args, tmp_path / "long.onnx")).ok
+
+
+class Regulated(nn.Module):
+    """As many places as the numbers add up to, rounded up: a last bit decides on one more."""
+
+    def __init__(self, more: int = 0):
+        super().__init__()
+        self.more = more
+        self.lin = nn.Linear(8, 1)
+        with torch.no_grad():
+            self.lin.weight.copy_(torch.randn(1, 8, generator=torch.Generator().manual_seed(0)) / 3)
+
+    def forward(self, x):
+        long = torch.clamp(torch.ceil(torch.exp(self.lin(x).squeeze(-1))), 1, 6).long()
+        places = torch.arange(int(long.sum(1).max()) + self.more)
+        return (places[None, None] < long.cumsum(1).unsqueeze(-1)).to(x.dtype)
+
+
+def test_a_size_may_hang_on_a_last_bit_and_no_more(tmp_path: Path) -> None:
+    example = (torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(1)),)
+    one, other = Regulated().eval(), Regulated(more=1).eval()
+    other.load_state_dict(one.state_dict())
+    assert torchferry.export(one, example, tmp_path / "right.onnx").ok
+    assert torchferry.export(other, example, tmp_path / "wrong.onnx").ok
+    assert not verdict(one, example, tmp_path / "wrong.onnx").ok
