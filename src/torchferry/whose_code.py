@@ -9,7 +9,7 @@ import importlib.util
 import re
 import sysconfig
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +18,7 @@ Owner = Literal["user", "package", "machinery"]
 _RUNS_MODELS = re.compile(r"(^|[/\\](site|dist)-packages[/\\])(torch|onnxscript|onnx|torchferry)[/\\]")
 _INSTALLED = re.compile(r"[/\\](site|dist)-packages[/\\]")
 _PYTHON = re.compile(r"[/\\]lib[/\\]python3(\.\d+)?[/\\](?!.*(site|dist)-packages)")
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _HERE = f"{Path(__file__).parent}/"
 _AS_USERS = tuple(f"{_HERE}{name}" for name in ("catalogue/", "demo"))  # models in there are written as users write them
 
@@ -49,6 +50,14 @@ def innermost(files: Sequence[str]) -> int | None:
     owners = [owner(file) for file in files]
     wanted: Owner = "user" if "user" in owners else "package"
     return max((n for n, found in enumerate(owners) if found == wanted), default=None)
+
+
+@lru_cache(maxsize=4096)
+def line_in(stack: str) -> tuple[str | None, int | None]:
+    """Return file and line of the frame to show of a stack, as Python writes one down; None for either where there is none."""
+    frames = _FRAME.findall(stack)
+    place = innermost([file for file, _ in frames])
+    return (None, None) if place is None else (frames[place][0], int(frames[place][1]))
 
 
 @cache

@@ -19,6 +19,7 @@ from torchferry import eager
 from torchferry.capture import guards, strategies
 from torchferry.capture.attempt import once
 from torchferry.capture.parameters import with_parameters
+from torchferry.capture.unchanged import same
 from torchferry.deadline import TookTooLong
 from torchferry.foreign.torch_control_flow import SCAN
 from torchferry.foreign.torch_export import unchecked
@@ -156,11 +157,7 @@ def _is_right_elsewhere(piece: ProgramPiece, bound: Bound, names: list[str]) -> 
 
 
 def _same(run: Any, model: Any, args: tuple[Any, ...]) -> bool:
-    wanted, given = model(*eager.clone(args)), run(*eager.clone(args))
-    return all(
-        w.shape == g.shape and torch.allclose(w, g, rtol=ROUNDING, atol=ROUNDING / 10, equal_nan=True)
-        for w, g in zip(wanted, given, strict=True)
-    )
+    return same(model(*eager.clone(args)), run(*eager.clone(args)), rtol=ROUNDING, atol=ROUNDING / 10)
 
 
 def _uncovered(

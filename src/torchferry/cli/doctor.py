@@ -11,7 +11,7 @@ from importlib import metadata
 
 from torchferry import __version__
 from torchferry.cli.screen import console
-from torchferry.releases.tested import untested
+from torchferry.releases.tested import OLDEST, untested
 
 NEEDED = ("torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "numpy", "ml-dtypes", "sympy", "rich", "typer")
 OPTIONAL = ("transformers", "safetensors", "torchvision")
@@ -83,9 +83,11 @@ def known_bad(found: Mapping[str, str | None]) -> list[Trouble]:
     if _older(found, "onnxruntime", (1, 19)) and not _older(found, "numpy", (2,)):
         what = f"onnxruntime {found['onnxruntime']} was built for numpy 1, and numpy is {found['numpy']}"
         troubles.append(Trouble(what, "it fails on import", 'pip install -U "onnxruntime>=1.19"'))
-    if _older(found, "torch", (2, 13)):
-        what = f"torch {found['torch']} is older than 2.13"
-        troubles.append(Trouble(what, "capture relies on what torch.export could not do before", 'pip install -U "torch>=2.13"'))
+    if _older(found, "torch", OLDEST):
+        oldest = ".".join(map(str, OLDEST))
+        what = f"torch {found['torch']} is older than {oldest}"
+        mend = f'pip install -U "torch>={oldest}"'
+        troubles.append(Trouble(what, "capture relies on what torch.export could not do before", mend))
     if _older(found, "onnxruntime", (1, 15)):
         what = f"onnxruntime {found['onnxruntime']} is older than 1.15"
         troubles.append(Trouble(what, "it takes no opset that torch writes today", "pip install -U onnxruntime"))

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from typing import Any
 
 import torch
 
 from torchferry.foreign.torch_operators import OpOverload
 from torchferry.records import Location
-from torchferry.whose_code import innermost
+from torchferry.whose_code import line_in
 
-FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 FLAT = "model."  # where stage 1 puts the user's module
 
 
 def location(node: Any, prefix: str = FLAT) -> Location:
     """Return where the user's source made an fx node."""
-    file, line = user_frame(str(node.meta.get("stack_trace") or ""))
+    file, line = line_in(str(node.meta.get("stack_trace") or ""))
     return Location(file=file, line=line, module_path=_module_path(node, prefix), op=operator_name(node))
 
 
@@ -36,14 +33,6 @@ def first_dtype(node: Any) -> str:
     """Return the dtype of a node's first tensor argument, as text; empty when it has none."""
     values = [n.meta.get("val") for n in node.all_input_nodes] + [node.meta.get("val")]
     return next((str(v.dtype).removeprefix("torch.") for v in values if isinstance(v, torch.Tensor)), "")
-
-
-@lru_cache(maxsize=4096)
-def user_frame(stack: str) -> tuple[str | None, int | None]:
-    """Return file and line of the last frame that is the user's; of the last in an installed package if there is none."""
-    frames = FRAME.findall(stack)
-    place = innermost([file for file, _ in frames])
-    return (None, None) if place is None else (frames[place][0], int(frames[place][1]))
 
 
 def _module_path(node: Any, prefix: str) -> str | None:

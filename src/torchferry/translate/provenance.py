@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from torchferry.records import Location
 from torchferry.translate import node_lines
+from torchferry.whose_code import line_in
 
 STACK = "pkg.torch.onnx.stack_trace"
 NOWHERE = Location()
@@ -35,7 +36,7 @@ def provenance(model: ir.Model, prefix: str) -> dict[str, Location]:
 def _place(node: ir.Node, prefix: str) -> Location:
     if (made_by := node.meta.get("node")) is not None:
         return node_lines.location(made_by, prefix)
-    file, line = node_lines.user_frame(node.metadata_props.get(STACK, ""))
+    file, line = line_in(node.metadata_props.get(STACK, ""))
     return Location(file=file, line=line)
 
 

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import ast
-import re
 from dataclasses import replace
 
 import onnx
 
 from torchferry.check.reading import graph
 from torchferry.records import Finding, Location
-from torchferry.whose_code import innermost
-
-FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+from torchferry.whose_code import line_in
 
 
 def of(node: onnx.NodeProto) -> Location | None:
     """Return the source line and module of a node, or None if it says nothing."""
     kept = {p.key: p.value for p in node.metadata_props if isinstance(p.value, str)}  # in a damaged file it may be any bytes
-    frames = FRAME.findall(kept.get("pkg.torch.onnx.stack_trace", ""))
-    place = innermost([file for file, _ in frames])
+    file, line = line_in(kept.get("pkg.torch.onnx.stack_trace", ""))
     scopes = _scopes(kept.get("pkg.torch.onnx.name_scopes", ""))
-    if place is None and not scopes:
+    if file is None and not scopes:
         return None
-    file, line = (frames[place][0], int(frames[place][1])) if place is not None else (None, None)
     return Location(file=file, line=line, module_path=scopes)
 
 

@@ -62,9 +62,7 @@ class Types:
     conflicts: list[Conflict] = field(default_factory=list)
     unfit: list[Unfit] = field(default_factory=list)
     declared: dict[str, tuple[str, str, graph.NodePlace]] = field(default_factory=dict)  # value: (declared, real, its maker)
-    branches: list[tuple[graph.NodePlace, int, list[str]]] = field(
-        default_factory=list
-    )  # If, output index, a type for each branch
+    branches: list[tuple[graph.NodePlace, int, list[str]]] = field(default_factory=list)  # If, output index, the types
     carried: list[tuple[graph.NodePlace, int, list[str]]] = field(default_factory=list)  # Loop or Scan, input index, the types
 
 

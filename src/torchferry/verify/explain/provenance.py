@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from torchferry.records import Location
-from torchferry.whose_code import innermost
-
-_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+from torchferry.whose_code import line_in
 
 
 def place_of_node(node: Any, provenance: Mapping[str, Location]) -> Location:
@@ -23,9 +20,8 @@ def place_of_node(node: Any, provenance: Mapping[str, Location]) -> Location:
 
 
 def _last_user_line(trace: str) -> Location | None:
-    frames = _FRAME.findall(trace)
-    place = innermost([file for file, _ in frames])
-    return Location(frames[place][0], int(frames[place][1])) if place is not None else None
+    file, line = line_in(trace)
+    return Location(file, line) if file is not None else None
 
 
 def _path_in_name(name: str) -> str | None:
