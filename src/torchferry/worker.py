@@ -21,6 +21,8 @@ from torchferry.records import Fault
 if TYPE_CHECKING:
     import numpy as np
 
+GRACE = 1.0  # seconds for a run that nobody wants any more; after them its process is ended, which costs no more
+
 
 class Worker:
     """A child process that opens and runs models. A crash or a hang in it comes back as a Fault; then a new one is started.
@@ -36,19 +38,19 @@ class Worker:
         self._keys = count()
         self._opened: dict[str, dict[str, Any]] = {}  # what to open again after a death
         self._alive_keys: set[str] = set()
-        self._expected: tuple[str, str] | None = None  # the key and path of a model whose opening was begun ahead
+        self._begun: tuple[str, str, str] | None = None  # verb, key and path of what was asked ahead and not yet answered
 
-    def expect(self, path: str | Path) -> None:
+    def begin_open(self, path: str | Path) -> None:
         """Begin to open the model at `path`, for an `open` that will follow; there is other work to do meanwhile."""
         self._dismiss()
         key = str(next(self._keys))
         if self._sent("open", key, str(path), {}):
-            self._expected = (key, str(path))
+            self._begun = ("open", key, str(path))
 
     def open(self, path: str | Path, **options: Any) -> str | Fault:
         """Return a key for a session on the model at `path` (options as in `ort.session`), or what stopped it."""
-        if self._expected is not None and self._expected[1] == str(path) and not options:
-            key, answer = self._expected[0], self._answer("open")
+        if self._begun is not None and self._begun[::2] == ("open", str(path)) and not options:
+            key, answer = self._begun[1], self._answer("open")
         else:
             key = str(next(self._keys))
             answer = self._ask("open", key, str(path), options)
@@ -62,13 +64,34 @@ class Worker:
         self, key: str, feeds: Mapping[str, np.ndarray], outputs: Sequence[str] | None = None, *, keep: bool = True
     ) -> list[Any] | Fault:
         """Return the outputs of a run, or what stopped it. Without `keep` only whether it ran: outputs may be large."""
-        if key not in self._alive_keys:  # the process that held it died in another model's run
-            again = dict(self._opened[key])
-            answer = self._ask("open", key, again.pop("path"), again)
-            if isinstance(answer, Fault):
-                return answer
-            self._alive_keys.add(key)
-        return self._ask("run", key, dict(feeds), None if outputs is None else list(outputs), keep)  # type: ignore[no-any-return]
+        message = ("run", key, dict(feeds), None if outputs is None else list(outputs), keep)
+        return self._revived(key) or self._ask(*message)
+
+    def begin_run(self, key: str, feeds: Mapping[str, np.ndarray]) -> Fault | None:
+        """Begin a run, to be ended by `end_run`, or given up by asking for something else; return what stopped it already."""
+        self._dismiss()
+        if (stopped := self._revived(key)) is not None:
+            return stopped
+        if not self._sent("run", key, dict(feeds), None, True):
+            return self._death("run")
+        self._begun = ("run", key, "")
+        return None
+
+    def end_run(self) -> list[Any] | Fault:
+        """Return the outputs of the run that was begun, or what stopped it."""
+        assert self._begun is not None, "no run was begun"
+        return self._answer("run")  # type: ignore[no-any-return]
+
+    def _revived(self, key: str) -> Fault | None:
+        """Open a session again if the process that held it died in another model's run; return what stopped that."""
+        if key in self._alive_keys:
+            return None
+        again = dict(self._opened[key])
+        answer = self._ask("open", key, again.pop("path"), again)
+        if isinstance(answer, Fault):
+            return answer
+        self._alive_keys.add(key)
+        return None
 
     def evaluate(self, path: str | Path, feeds: Mapping[str, np.ndarray]) -> list[Any] | Fault:
         """Return what the standard's own evaluator gives for a model that no runtime need know, or what stopped it."""
@@ -102,11 +125,15 @@ class Worker:
         return self._answer(message[0]) if self._sent(*message) else self._death(message[0])
 
     def _dismiss(self) -> None:
-        """Take the answer about a model that was expected: it comes first, and nobody wants it any more."""
-        if self._expected is not None:
-            key, answer = self._expected[0], self._answer("open")
-            if not isinstance(answer, Fault):
-                self._ask("close", key)
+        """Take the answer to what was begun: it comes first, and nobody wants it any more. A run is not waited for long."""
+        if self._begun is None:
+            return
+        verb, key, _ = self._begun
+        assert self._pipe is not None
+        if verb == "run" and not self._pipe.poll(GRACE):
+            self._end()
+        elif not isinstance(self._answer(verb), Fault) and verb == "open":
+            self._ask("close", key)
 
     def _sent(self, *message: Any) -> bool:
         if self._process is None:
@@ -123,7 +150,7 @@ class Worker:
 
     def _answer(self, verb: str) -> Any:
         assert self._pipe is not None
-        self._expected = None
+        self._begun = None
         try:
             if not self._pipe.poll(self.time_limit):
                 self._end()
@@ -163,5 +190,5 @@ class Worker:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-        self._process = self._pipe = self._expected = None
+        self._process = self._pipe = self._begun = None
         self._alive_keys.clear()

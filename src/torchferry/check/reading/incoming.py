@@ -39,7 +39,7 @@ def received(job: Job) -> Iterator[Arrival]:
     sniffed = sniff(job.onnx)
     with Worker(_patience(job), _memory()) as worker:
         if sniffed.kind == "onnx" and not job.edits_for(CheckEdit):
-            worker.expect(job.onnx)
+            worker.begin_open(job.onnx)
         yield Arrival(job.onnx, job.workspace, sniffed, worker)
 
 

@@ -80,12 +80,14 @@ def judge(bench: Bench, plan: TrialPlan, args: Call, *, proven: float = np.inf) 
 
 def _judged(bench: Bench, plan: TrialPlan, args: Call, proven: float) -> Judged:
     trial = Trial(plan.title, {**bench.sizes, **plan.sizes}, plan.values, plan.seed, "agree")
-    with little_memory() if plan.values in COUNTING else nullcontext():
-        want = bench.sides.eager(args)
+    counting = plan.values in COUNTING  # either side may ask for all memory then: one after the other
+    with little_memory() if counting else nullcontext():
+        want, got = bench.sides.side_by_side(args) if plan.level == "all" and not counting else (bench.sides.eager(args), None)
     if isinstance(want, Fault):
         note = f"{want.type_name}: {_line(want.text)}"
         return Judged(plan, replace(trial, outcome="eager-refused", note=note), args, fault=want)
-    got = bench.sides.run_at(plan.level, args)
+    if got is None:
+        got = bench.sides.run_at(plan.level, args)
     if isinstance(got, Fault) and NO_MEMORY in got.text:
         return Judged(plan, replace(trial, outcome="too-large", note=_line(ort.said(got.text))), args, want, fault=got)
     if isinstance(got, Fault):

@@ -33,9 +33,19 @@ class BothSides:
         except Exception as error:  # the user's forward may refuse an input in any way it likes
             return Fault.of(error)
 
+    def side_by_side(self, args: Call) -> tuple[list[Array] | Fault, list[Array] | Fault | None]:
+        """Return what eager gives, or what it raised, and what the file gives meanwhile; None where eager takes no such call."""
+        stopped = self.worker.begin_run(self.session, self.feeds(args))
+        want = self.eager(args)
+        if isinstance(want, Fault):
+            return want, None
+        return want, self._in_order(stopped or self.worker.end_run())
+
     def run(self, args: Call, session: str | None = None) -> list[Array] | Fault:
         """Return what the file gives, in eager's order, or what stopped it."""
-        got = self.worker.run(session or self.session, self.feeds(args))
+        return self._in_order(self.worker.run(session or self.session, self.feeds(args)))
+
+    def _in_order(self, got: list[Array] | Fault) -> list[Array] | Fault:
         return got if isinstance(got, Fault) else [got[i] for i in self.order if i < len(got)]
 
     def run_at(self, level: str, args: Call) -> list[Array] | Fault:

@@ -215,8 +215,12 @@ def _scale(op: str, taken: list[torch.Tensor]) -> float:
     factors = taken[:1] if name in SUMS else taken[-2:] if name in PRODUCTS else taken[:2] if "conv" in name else []
     if not factors or not all(t.is_floating_point() and t.numel() for t in factors):
         return 0.0
-    scale = math.prod(float(t.detach().double().square().mean().sqrt()) for t in factors)
+    scale = math.prod(_root_mean_square(t.detach()) for t in factors)
     return (scale**2 if "var" in name else scale) if math.isfinite(scale) else 0.0
+
+
+def _root_mean_square(tensor: torch.Tensor) -> float:
+    return float(torch.linalg.vector_norm(tensor, dtype=torch.float64)) / math.sqrt(tensor.numel())
 
 
 _ADDING = (  # words in the names of ops that add up numbers
