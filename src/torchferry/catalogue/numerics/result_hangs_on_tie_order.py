@@ -15,7 +15,8 @@ class ResultHangsOnTieOrder(Rule):
     ## What happened
     Among equal keys, `torch.sort` (unless `stable=True`) promises no order, and ONNX Runtime takes the lower index first. What
     was sorted along with the keys comes out in another order wherever keys are equal. That `torch.topk` picks any of
-    several equals, and that the places themselves are others, is no error.
+    several equals, and that the places themselves are others, is no error; nor are keys that were computed (by a softmax, a
+    product) and are equal by accident, as those of equal inputs are.
 
     ## Do instead
     Break ties in the model: `torch.sort(..., stable=True)`, or add a small multiple of the index to the keys.

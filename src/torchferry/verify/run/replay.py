@@ -55,13 +55,21 @@ OPEN = ("topk", "sort", "argsort", "kthvalue", "median", "mode", "msort")
 
 
 @dataclass(frozen=True, slots=True)
+class Tie:
+    """An operator of eager at which equal keys were picked in another order."""
+
+    place: Location
+    rounded: bool  # its keys were computed by operators that round: that two are equal is an accident of the call
+
+
+@dataclass(frozen=True, slots=True)
 class Replayed:
     """What a replay came to: the file's outputs from eager's own steps, and from its own without optimisation."""
 
     eager: tuple[Array, ...]  # eager's own outputs, with attention in its plain steps
     outputs: tuple[Array, ...]  # the file's, in eager's order
     own: tuple[Array, ...]  # of the file as it is, without onnxruntime's optimisations
-    ties: tuple[Location, ...] = ()  # operators of eager at which equal keys were picked in another order
+    ties: tuple[Tie, ...] = ()
     put: int = 0  # values of the file that gave way to eager's
 
 
@@ -93,7 +101,7 @@ class _Replay:
         self.names = telling(model.graph)
         self.outputs = [model.graph.output[i].name for i in sides.order if i < len(model.graph.output)]
         self.makers = {o: n for n in model.graph.node for o in n.output if o}
-        self.ties: list[Location] = []
+        self.ties: list[Tie] = []
 
     def run(self, feeds: Mapping[str, Array]) -> Replayed | None:
         """Return the outputs from eager's own steps, a stretch of the file at a time."""
@@ -191,16 +199,16 @@ class _Steps:
             if value.dtype.name in PRECISION and value.size:
                 groups[value.size, value.dtype.name].append((value, _slack(value, note)))
         self._groups = {key: _Group(values, UNITS * PRECISION[key[1]], in_order) for key, values in groups.items()}
-        self._picks = [n for n in notes if n.location.op in OPEN and n.keys is not None]
+        self._picks = [(n, _rounded(notes, n)) for n in notes if n.location.op in OPEN and n.keys is not None]
 
     def near(self, name: str, value: Array) -> Array | None:
         """Return eager's value for one of the file's, if rounding may have moved it there and did."""
         group = self._groups.get((value.size, value.dtype.name))
         return group.near(name, value) if group is not None else None
 
-    def tied(self, places: Array, keys: Array, axis: int) -> tuple[Array, Location] | None:
+    def tied(self, places: Array, keys: Array, axis: int) -> tuple[Array, Tie] | None:
         """Return eager's places for a file's, where both find the same keys, and the operator that picked them."""
-        for note in self._picks:
+        for note, rounded in self._picks:
             if note.keys is None or note.keys.shape != keys.shape or not np.array_equal(note.keys, keys):
                 continue
             for other in note.values[note.location.op != "argsort" :]:  # the others give the keys first, which may be whole too
@@ -209,8 +217,21 @@ class _Steps:
                 theirs = other.reshape(places.shape).astype(places.dtype)
                 one, two = (np.take_along_axis(keys, p.astype(np.int64), axis) for p in (places, theirs))
                 if not np.array_equal(theirs, places) and np.array_equal(one, two):
-                    return theirs, note.location
+                    return theirs, Tie(note.location, rounded)
         return None
+
+
+def _rounded(notes: Sequence[Note], note: Note) -> bool:
+    """Return whether an operator that rounds had a part in what another was given."""
+    ahead, seen = list(note.takes), set[int]()
+    while ahead:
+        at = ahead.pop()
+        if at not in seen:
+            seen.add(at)
+            if notes[at].location.op not in EXACT:
+                return True
+            ahead += notes[at].takes
+    return False
 
 
 class _Group:

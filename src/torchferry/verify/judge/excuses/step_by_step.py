@@ -13,13 +13,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from torchferry.records import Location
 from torchferry.verify.arrays import Array, is_float, wide
 from torchferry.verify.judge.compare import wrong as differing
 from torchferry.verify.judge.excuses.excuse import Example, Excuse, Plea, Proof
 from torchferry.verify.judge.excuses.float64_truth import LIMITS
 from torchferry.verify.judge.excuses.rounding_noise import nudged
-from torchferry.verify.run.replay import Replayed, replays
+from torchferry.verify.run.replay import Replayed, Tie, replays
 
 OFTEN = 8  # trials that were followed step by step; after them it is enough to be within reach of rounding
 RUNS = 12  # nudged runs of eager, where onnxruntime's optimiser moves the result too
@@ -32,7 +31,7 @@ def prove(plea: Plea) -> Proof | None:
         within = [_within_reach(plea, n, runs()) for n in range(len(plea.want))]
         if not any((o & ~w).any() for o, w in zip(plea.open, within, strict=True)):
             return Proof(within, "within reach of rounding, in steps that were shown before", "ill-conditioned")
-    found, ties = [np.zeros(w.shape, bool) for w in plea.want], list[Location]()
+    found, ties = [np.zeros(w.shape, bool) for w in plea.want], list[Tie]()
     for replayed in replays(plea.bench.sides, plea.args):
         if len(replayed.outputs) == len(plea.want):
             found = [f | _arrived(plea, n, replayed, runs) for n, f in enumerate(found)]
@@ -40,8 +39,8 @@ def prove(plea: Plea) -> Proof | None:
         if not any((o & ~f).any() for o, f in zip(plea.open, found, strict=True)):
             break
     if ties:
-        place = ties[0]
-        harmless = place.op == "topk" or _only_places(plea, found)
+        place = ties[0].place
+        harmless = all(t.place.op == "topk" or t.rounded for t in ties) or _only_places(plea, found)
         return Proof(found, f"equal keys come in another order at {place}", "tie-order", place, harmless)
     if not any((o & ~f).any() for o, f in zip(plea.open, found, strict=True)):
         plea.bench.followed.append(plea.plan.title)
