@@ -133,20 +133,37 @@ class _Ranked(nn.Module):
         return rows[order].flip(0) if self.backwards else rows[order]
 
 
+class _Likely(nn.Module):
+    """The likeliest of many that are hardly likely: there the runtime's sigmoid is right to a unit or two of its range."""
+
+    def __init__(self, least: float = 0.0) -> None:
+        super().__init__()
+        self.least = least
+
+    def forward(self, scores: torch.Tensor) -> torch.Tensor:
+        return torch.sigmoid(scores).clamp(min=self.least).topk(8).indices % 64
+
+
 def right() -> Sequence[Example]:
-    """Return chaos and cancellation, computed in another order."""
-    x = torch.randn(6, 64)
-    return [Example(_Chaos(), _Chaos(turned=True), (x[:, :16],)), Example(_Slope(), _Slope(turned=True), (x,))]
+    """Return chaos and cancellation, computed in another order, and places of probabilities that are nearly equal."""
+    x, scores = torch.randn(6, 64), torch.rand(6, 512) / 16 - 12.1
+    return [
+        Example(_Chaos(), _Chaos(turned=True), (x[:, :16],)),
+        Example(_Slope(), _Slope(turned=True), (x,)),
+        Example(_Likely(), _Likely(), (scores,)),
+    ]
 
 
 def wrong() -> Sequence[Example]:
-    """Return chaos of another strength, the slope of another function, and rows that are put in reverse order."""
+    """Return chaos of another strength, the slope of another function, rows in reverse order, and a floor under odds."""
+    scores = torch.rand(6, 512) / 16 - 12.1
     x, ranked = torch.randn(6, 64), (torch.randint(0, 3, (24,)).float(), torch.randn(24, 2))
     return [
         Example(_Chaos(), _Chaos(gain=1.01), (x[:, :16],)),
         Example(_Slope(), _Slope(seed=1), (x,)),
         Example(_Ranked(), _Ranked(largest=False), ranked),
         Example(_Ranked(), _Ranked(backwards=True), ranked),
+        Example(_Likely(), _Likely(least=7e-6), (scores,)),
     ]
 
 
