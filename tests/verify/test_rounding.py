@@ -179,3 +179,44 @@ def test_a_size_may_hang_on_a_last_bit_and_no_more(tmp_path: Path) -> None:
     assert torchferry.export(one, example, tmp_path / "right.onnx").ok
     assert torchferry.export(other, example, tmp_path / "wrong.onnx").ok
     assert not verdict(one, example, tmp_path / "wrong.onnx").ok
+
+
+class Detected(nn.Module):
+    def __init__(self, least: float = 0.4) -> None:
+        super().__init__()
+        self.least = least
+        self.score, self.box = nn.Linear(8, 3), nn.Linear(8, 4)
+
+    def forward(self, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        likeliest = self.score(features).softmax(-1).amax(-1)
+        kept = likeliest >= self.least
+        return likeliest[kept], self.box(features)[kept]
+
+
+def test_how_many_are_kept_at_a_threshold_may_hang_on_last_bits_and_on_no_other_threshold(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model, other = Detected(), Detected(0.4004)
+    other.load_state_dict(model.state_dict())
+    example, axes = (torch.randn(12, 8),), {"features": {0: "batch"}}
+    assert not errors(verdict(model, example, stock(model, example, tmp_path / "same.onnx", axes)))
+    assert errors(verdict(model, example, stock(other, example, tmp_path / "other.onnx", axes)))
+
+
+class Loss(nn.Module):
+    def __init__(self, less: int = 0) -> None:
+        super().__init__()
+        self.less = less
+        self.there, self.back = nn.Linear(6, 4), nn.Linear(4, 6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        off = self.back(self.there(x)) - x
+        return nn.functional.mse_loss(off, torch.zeros_like(off), reduction="sum") / (off.numel() - self.less)
+
+
+def test_a_loss_adds_up_and_its_mean_is_over_all(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model, other = Loss(), Loss(1)
+    other.load_state_dict(model.state_dict())
+    example, axes = (torch.randn(4, 6),), {"x": {0: "batch"}}
+    assert not errors(verdict(model, example, stock(model, example, tmp_path / "same.onnx", axes)))
+    assert errors(verdict(model, example, stock(other, example, tmp_path / "other.onnx", axes)))

@@ -138,3 +138,44 @@ def test_keys_that_are_equal_but_for_rounding_or_underflow_come_in_any_order(key
     twin = Topmost(keys, lowest=True).eval()
     twin.load_state_dict(model.state_dict())
     assert errors(verdict(model, example, stock(twin, example, tmp_path / "lowest.onnx", axes)))
+
+
+class Nucleus(nn.Module):
+    """The likeliest until they make up nine tenths: which of several equally likely ones are kept, torch leaves open."""
+
+    def __init__(self, share: float = 0.9) -> None:
+        super().__init__()
+        self.share = share
+
+    def forward(self, logits: torch.Tensor) -> torch.Tensor:
+        likely, at = logits.softmax(-1).sort(-1, descending=True)
+        likely = likely * ((likely.cumsum(-1) - likely) < self.share)
+        return torch.zeros_like(logits).scatter(-1, at, likely / likely.sum(-1, keepdim=True))
+
+
+def test_keys_that_were_computed_are_equal_by_accident(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    example, axes = (torch.randn(3, 12),), {"logits": {0: "batch", 1: "words"}}
+    result = verdict(Nucleus(), example, stock(Nucleus(), example, tmp_path / "same.onnx", axes))
+    assert not errors(result), [(d.code, d.message) for d in result.diagnoses]
+    assert "tie-order" in {t.outcome for t in result.trials}
+    assert errors(verdict(Nucleus(), example, stock(Nucleus(0.88), example, tmp_path / "other.onnx", axes)))
+
+
+class MostFrequent(nn.Module):
+    def __init__(self, largest: bool = True) -> None:
+        super().__init__()
+        self.largest = largest
+
+    def forward(self, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        counts = nn.functional.one_hot(tokens, 50).sum(1).float()
+        return tuple(counts.topk(5, largest=self.largest))
+
+
+def test_a_file_that_picks_among_equals_in_most_calls_is_right_if_it_gives_the_same_for_eagers_picks(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    example, axes = (torch.randint(0, 50, (2, 20)),), {"tokens": {0: "batch", 1: "words"}}
+    result = verdict(MostFrequent(), example, stock(MostFrequent(), example, tmp_path / "same.onnx", axes))
+    assert not errors(result), [(d.code, d.message) for d in result.diagnoses]
+    assert "tie-order" in {t.outcome for t in result.trials}
+    assert errors(verdict(MostFrequent(), example, stock(MostFrequent(largest=False), example, tmp_path / "other.onnx", axes)))

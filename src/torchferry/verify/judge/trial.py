@@ -20,6 +20,7 @@ from torchferry.verify.judge.excuses.rounding_noise import nudged
 from torchferry.verify.judge.model_traits import Traits
 from torchferry.verify.run.both_sides import BothSides, Call
 from torchferry.verify.run.memory import little_memory
+from torchferry.verify.run.replay import replays
 from torchferry.verify.trials.coupled import Links
 from torchferry.verify.trials.plans import COUNTING, TrialPlan
 
@@ -34,8 +35,8 @@ WEAKEST_FIRST: tuple[Outcome, ...] = (
 )
 NUDGED = 8  # runs of eager with its roundings moved, where the file's outputs have other shapes
 NO_MEMORY = "Failed to allocate memory"  # as onnxruntime has it
-# these proofs hold the file against something, rounding or the arithmetic; the others say that a number does not count
-COMPARING: tuple[Outcome, ...] = ("ill-conditioned", "eager-cut-off")
+# these proofs hold the file against something, rounding, the arithmetic or eager's own picks; others: a number does not count
+COMPARING: tuple[Outcome, ...] = ("ill-conditioned", "eager-cut-off", "tie-order")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +102,9 @@ def _judged(bench: Bench, plan: TrialPlan, args: Call, proven: float) -> Judged:
         return replace(judged, trial=replace(trial, outcome="random")) if any(bench.traits.random) else judged
     if any(d.what in ("count", "shape", "dtype") for d in found):
         rounded = not any(d.what in ("count", "dtype") for d in found)  # neither hangs on a last bit, as a shape may
-        if worst <= proven and rounded and _given_by_a_nudged_run(bench, args, got):
-            note = "eager itself gives that shape, and those numbers, when its roundings are moved"
-            return replace(judged, trial=replace(trial, outcome="ill-conditioned", note=note))
+        why = _of_a_size_that_hangs_on_a_last_bit(bench, args, got) if worst <= proven and rounded else None
+        if why is not None:
+            return replace(judged, trial=replace(trial, outcome="ill-conditioned", note=why))
         return replace(judged, trial=replace(trial, outcome="differ"))
     return _excused(bench, judged, EXCUSES if worst <= proven else CHEAP)
 
@@ -124,10 +125,15 @@ def differences(bench: Bench, want: Sequence[Array], got: Sequence[Array]) -> tu
     return tuple(found), float(worst)
 
 
-def _given_by_a_nudged_run(bench: Bench, args: Call, got: Sequence[Array]) -> bool:
-    """Return whether eager gives the file's very outputs with its roundings moved: a size may hang on a last bit."""
+def _of_a_size_that_hangs_on_a_last_bit(bench: Bench, args: Call, got: Sequence[Array]) -> str | None:
+    """Return what shows that outputs of other shapes are rounding, and nothing but rounding; None where nothing does."""
     runs = (nudged(bench.sides.bound.module, args, seed) for seed in range(NUDGED))
-    return any([r.shape for r in run] == [g.shape for g in got] and not differences(bench, run, got)[0] for run in runs)
+    if any([r.shape for r in run] == [g.shape for g in got] and not differences(bench, run, got)[0] for run in runs):
+        return "eager itself gives that shape, and those numbers, when its roundings are moved"
+    for replayed in replays(bench.sides, args):
+        if not differences(bench, replayed.eager, replayed.outputs)[0] and not differences(bench, replayed.own, got)[0]:
+            return "from eager's own steps the file gives eager's shape, and its numbers"
+    return None
 
 
 def _excused(bench: Bench, judged: Judged, excuses: Sequence[Excuse]) -> Judged:

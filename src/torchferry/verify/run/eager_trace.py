@@ -202,7 +202,7 @@ def terms(op: str, taken: list[torch.Tensor], results: list[torch.Tensor]) -> in
         return int(matrix.shape[-1]) if matrix.dim() else 1
     if "conv" in name and len(taken) > 1 and taken[1].dim() > 1:
         return int(taken[1][0].numel())
-    if name in ("sum", "mean"):
+    if name in ("sum", "nansum", "mean") or any(word in name for word in ("loss", "cross_entropy")):
         return max(1, taken[0].numel() // max(1, results[0].numel()))
     if any(word in name for word in _ADDING):
         return max((_longest(t) for t in taken), default=1)
