@@ -12,7 +12,7 @@ import transformers
 from torchferry.errors import UsageError
 from torchferry.runtime.cache_layers import layer_of
 from torchferry.tasks import cache, causal_lm, prepare, task_of
-from torchferry.tasks.experts import dense_experts
+from torchferry.tasks.experts import experts_in_form
 from torchferry.tasks.in_words import refused_in_words
 
 
@@ -214,11 +214,11 @@ def test_experts_are_dense_only_while_the_graph_is_made() -> None:
     ids = torch.tensor([[5, 6, 7]])
     with torch.no_grad():
         wanted = model(ids).logits
-        with dense_experts(model):
+        with experts_in_form(model):
             assert model.config._experts_implementation == "batched_mm"
             assert torch.allclose(model(ids).logits, wanted, atol=1e-5)
     assert model.config._experts_implementation == before
-    with dense_experts(families.decoder("gpt2")):
+    with experts_in_form(families.decoder("gpt2")):
         pass  # a model without experts is left alone
 
 

@@ -9,8 +9,8 @@ import families
 import pytest
 import torch
 
+from torchferry.generate.texts import text_writings, verify_generation
 from torchferry.records import Tolerance
-from torchferry.tasks.verify_generation import text_writings, verify_generation
 
 ALLOWED = Tolerance(1e-4, 1e-4, "float32")
 

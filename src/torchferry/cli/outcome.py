@@ -72,11 +72,10 @@ def exit_code(result: Result) -> int:
     case = result.history.cases[0] if waiting else result.history.best  # the file as it came, not its mended copy
     if case.guessed:
         return NOT_EQUIVALENT
-    verified = case.value("verify")
-    if verified is not None:
-        return NOT_EQUIVALENT
-    if case.fault("verify") is not None:
+    if case.fault("verify") is not None or case.fault("generate") is not None:
         return RUN_FAILED
+    if case.value("verify") is not None:
+        return NOT_EQUIVALENT
     checked = case.value("check")
     if result.kind == "check" and checked is not None and checked.reached == 1:  # it opens, and then does not run
         return RUN_FAILED
