@@ -11,11 +11,12 @@ def generate(case: Case) -> Step:
     """Return the texts that the case's directory writes, each beside the model's, and a finding where one differs."""
     asked, verified = case.job.generation, case.value("verify")
     assert asked is not None  # no other job has this stage
+    assert case.file is not None  # it was verified
     directory = asked.settle(case)
     trials = asked.write(directory, verified.tolerance)
     padding = asked.pads(directory, verified.tolerance)
     shown = ranges_shown((*verified.trials, *trials))
-    generated = Generated(directory / case.job.file_name, trials, shown, padding)
+    generated = Generated(directory / case.file.name, trials, shown, padding)
     notes = (*asked.notes, *((padding.words(),) if padding is not None else ()))
     found: tuple[Finding, ...] = ()
     if wrong := generated.failed:
