@@ -13,7 +13,7 @@ import pytest
 from torchferry.records import Case, Finding, Job, Location, Step, findings
 
 SOURCE = Path(__file__).parent.parent / "src" / "torchferry"
-STAGES = ("inputs", "capture", "translate", "check", "verify", "tasks")
+STAGES = ("inputs", "capture", "translate", "check", "verify", "generate", "cli")
 FILES = {p: ast.parse(p.read_text(encoding="utf-8")) for p in SOURCE.rglob("*.py")}
 RECORDS = {n: c for n in findings.__all__ if dataclasses.is_dataclass(c := getattr(findings, n))}
 KINDS = {n: c for n, c in RECORDS.items() if issubclass(c, Finding) and not c.__subclasses__()}

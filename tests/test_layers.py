@@ -10,10 +10,10 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "torchferry"
 FILES = sorted(SOURCE.rglob("*.py"))
-STAGES = ("inputs", "capture", "translate", "check", "verify")
+STAGES = ("inputs", "capture", "translate", "check", "verify", "generate")
 ABOVE = (
-    "pipeline", "api", "result", "certificate", "report", "runtime", "cli", "repair", "diagnose", "tasks", "generation", "demo",
-    "demo_dialogue",
+    "pipeline", "execution", "api", "result", "certificate", "report", "runtime", "cli", "repair", "diagnose", "tasks",
+    "generation", "demo", "demo_dialogue",
 )  # fmt: skip
 FOUNDATIONS = ("records", "edits", "errors", "progress", "files", "deadline", "releases", "guards", "whose_code")
 
@@ -78,10 +78,10 @@ def test_onnxruntime_has_one_door() -> None:
 
 
 def test_each_stage_introduces_itself_in_order() -> None:
-    order = ("inputs", "capture", "translate", "check", "verify", "diagnose", "repair", "report")
+    order = ("inputs", "capture", "translate", "check", "verify", "generate", "diagnose", "repair", "report")
     for number, stage in enumerate(order, 1):
         first = (SOURCE / stage / "__init__.py").read_text(encoding="utf-8").split("\n", 1)[0]
-        assert first.startswith(f'"""Stage {number} of 8 · {stage}: '), first
+        assert first.startswith(f'"""Stage {number} of 9 · {stage}: '), first
 
 
 def test_no_file_is_a_drawer() -> None:

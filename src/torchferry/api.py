@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 import os
-import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from torchferry import pipeline
 from torchferry.errors import ExportError, UsageError, VerifyError, did_you_mean
-from torchferry.files import check_writable, move_into_place, workspace
-from torchferry.progress import Listener, listening, warnings_logged
-from torchferry.records import Budget, Edit, History, Job, Safety, Tolerance
-from torchferry.result import Result, keep_without_name, size_on_disk
+from torchferry.execution import allowed, compared, exported, working
+from torchferry.files import check_writable, move_into_place
+from torchferry.progress import Listener
+from torchferry.records import Budget, Edit, Job, Tolerance
+from torchferry.result import Result, size_on_disk
 
 # torch.onnx.export's further options. What they ask for is either always done here or has no meaning here, so a script
 # that passes them keeps working.
@@ -119,12 +117,7 @@ def export(
         budget=budget or Budget(),
         edits=tuple(edits),
     )
-    destination = _destination(f)
-    began = time.perf_counter()
-    with _working(job, destination, progress) as prepared:
-        history = pipeline.heal(prepared, _allowed(repair))
-        result = _hand_over(history, destination)
-    result = replace(result, seconds=time.perf_counter() - began)
+    result = exported(job, _destination(f), allowed(repair), progress)
     if check and not result.ok:
         raise ExportError(result)
     return result
@@ -175,10 +168,7 @@ def verify(
         onnx=_existing(path),
         budget=budget or Budget(),
     )
-    began = time.perf_counter()
-    with _working(job, None, progress) as prepared:
-        history = pipeline.heal(prepared, allow=None)
-    result = Result("verify", history, Path(path), time.perf_counter() - began, size_on_disk(Path(path)))
+    result = compared(job, Path(path), progress)
     if check and not result.ok:
         raise VerifyError(result)
     return result
@@ -204,8 +194,8 @@ def check(
     destination = _destination(output)
     job = Job(onnx=Path(path), feeds=_feeds(feeds), target=target, budget=budget or Budget())
     began = time.perf_counter()
-    with _working(job, destination, progress) as prepared:
-        history = pipeline.heal(prepared, _allowed(repair))
+    with working(job, destination, progress) as prepared:
+        history = pipeline.heal(prepared, allowed(repair))
         checked = history.best.value("check")
         use = Path(path) if checked is not None else None
         usable = history.best.ok or history.best.guessed  # a guess that was asked for is handed over, and is not ok
@@ -222,40 +212,6 @@ def explain(code_or_slug: str) -> str:
     from torchferry.report.explain import render
 
     return render(find(code_or_slug))
-
-
-@contextmanager
-def _working(job: Job, destination: Path | None, progress: Listener | None) -> Iterator[Job]:
-    """Give the job a workspace beside its destination; leave the user's model as it was, whatever happens."""
-    name = destination.name if destination is not None else "model.onnx"
-    with listening(progress), warnings_logged(), _untouched(job.model), workspace(near=destination) as folder:
-        yield replace(job, workspace=folder, file_name=name)
-
-
-def _untouched(model: Any) -> AbstractContextManager[None]:
-    """Return what keeps a model as it was; a file alone needs nothing of the sort, nor torch to be loaded."""
-    if model is None:
-        return nullcontext()
-    from torchferry.eager import untouched
-
-    return untouched(model)
-
-
-def _hand_over(history: History, destination: Path | None) -> Result:
-    """Move the verified file into place; nothing is left when there is none."""
-    if not history.best.ok:
-        return Result("export", history)
-    from torchferry.certificate import seal
-
-    made = history.best.file
-    assert made is not None  # a verified case has one
-    seal(made, history)
-    if destination is not None:
-        move_into_place(made, destination)
-        return Result("export", history, destination, bytes=size_on_disk(destination))
-    folder = tempfile.TemporaryDirectory(prefix="torchferry-")
-    kept = keep_without_name(made, Path(folder.name))
-    return Result("export", history, kept, bytes=size_on_disk(kept), folder=folder)
 
 
 def _destination(f: str | Path | None) -> Path | None:
@@ -286,13 +242,6 @@ def _with_noise(
     given, first = as_inputs(model, args, kwargs or {})
     others = [(a if isinstance(a, tuple) else (a,), k) for a, k in _calls(examples)]
     return given, args, first, [(a, {**k, **drawn(model, a, k)}) for a, k in others]
-
-
-def _allowed(repair: str) -> Safety | None:
-    known: dict[str, Safety | None] = {"off": None, "safe": "safe", "unsafe": "unsafe"}
-    if repair not in known:
-        raise UsageError(f'repair is "off", "safe" or "unsafe", not {repair!r}{did_you_mean(str(repair), known)}')
-    return known[repair]
 
 
 def _known_options(options: Mapping[str, Any]) -> None:

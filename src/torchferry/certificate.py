@@ -17,7 +17,6 @@ from torchferry.records import Case, History, Tolerance, sizes_shown
 from torchferry.records.findings import SizeGivenUp
 from torchferry.saturation.asked import features
 
-KEY = CERTIFICATE_KEY
 PACKAGES = ("torchferry", "torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "transformers", "numpy")
 
 
@@ -32,15 +31,15 @@ def certificate(history: History) -> dict[str, Any]:
         "fixed": dict(signature.fixed),
         "conditions": list(signature.conditions),
         "given_up": list(given_up(case)),
-        "ranges": {name: list(span) for name, span in verified.ranges.items()},
-        "trials": dict(Counter(t.outcome for t in verified.trials)),
-        "sizes_tried": {name: list(sizes) for name, sizes in sizes_shown(verified.trials).items()},
+        "ranges": {name: list(span) for name, span in case.ranges.items()},
+        "trials": dict(Counter(t.outcome for t in case.trials)),
+        "sizes_tried": {name: list(sizes) for name, sizes in sizes_shown(case.trials).items()},
         "values": values_tried(case),
         "tolerance": asdict(verified.tolerance),
         "coverage": asdict(verified.coverage),
-        "worst": max((t.worst for t in verified.trials if t.outcome == "agree"), default=0.0),
+        "worst": max((t.worst for t in case.trials if t.outcome == "agree"), default=0.0),
         "repairs": [f"{r.code}: {r.title}" for r in history.kept],
-        "notes": list(_notes(case)),
+        "notes": [note for step in case.steps if step.stage in ("verify", "generate") for note in step.notes],
         "versions": versions(),
         "instruction_sets": list(features()),
     }
@@ -75,11 +74,6 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
-
-
-def _notes(case: Case) -> tuple[str, ...]:
-    step = case.step("verify")
-    return step.notes if step is not None else ()
 
 
 def seal(path: Path, history: History) -> None:

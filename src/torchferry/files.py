@@ -49,6 +49,27 @@ def move_into_place(source: Path, destination: Path) -> None:
     os.replace(source, destination)
 
 
+def move_directory(folder: Path, place: Path) -> None:
+    """Move all files into a directory, graphs with their weights last: until then the old ones still fit each other."""
+    graphs = sorted(folder.glob("*.onnx"))
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and path not in graphs and path.suffix != ".data":
+            os.replace(path, place / path.name)
+    for graph in graphs:
+        move_into_place(graph, place / graph.name)
+
+
+def link_model(path: Path, folder: Path) -> Path:
+    """Let a folder hold a finished file too, with its weights, without writing them anew where the disk can; return it there."""
+    for part in (path, _data_of(path)):
+        if part.exists():
+            try:
+                os.link(part, folder / part.name)
+            except OSError:  # another disk, or one that knows no links
+                shutil.copy2(part, folder / part.name)
+    return folder / path.name
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file whole or not at all."""
     check_writable(path)

@@ -1,9 +1,10 @@
 """READ FIRST: the pipeline. `run` takes a Job through the stages; `heal` repairs the Job and runs it again.
 
-    inputs -> capture -> translate -> check -> verify -> diagnose -> repair (edits the Job, runs again) -> report
+    inputs -> capture -> translate -> check -> verify (-> generate) -> diagnose -> repair (edits the Job, runs again) -> report
 
 A stage is a function from the Case so far to a Step. A fault in the user's model is a value in that Step, so the whole
 story is there when the diagnosis is made; a repair is data that edits the Job, so that the same stages prove it.
+Only a Job whose file completes a directory that generates has the stage in brackets, which it reaches when its trials agree.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from torchferry.records import (
     Case,
     Checked,
     Fault,
+    Generated,
     History,
     Job,
     Repair,
@@ -41,7 +43,7 @@ def run(job: Job, known: tuple[Step, ...] = ()) -> Case:
     case = Case(job, known)
     for stage in job.stages[len(known) :]:
         case = case.plus(_answer(stage, case))
-        if case.blocked:  # the next stage has nothing to work on; mere findings do not block
+        if case.blocked or case.failed:  # the next stage has nothing to work on; mere findings do not block
             break
     from torchferry.diagnose import diagnose
 
@@ -157,6 +159,8 @@ def _words(step: Step) -> str:
             return runtime
         case Verified(trials=trials):
             return _count(len(trials), "trial")
+        case Generated(trials=trials):
+            return f"{_count(len(trials), 'text')} written"
     return ""
 
 
@@ -177,6 +181,8 @@ def _stage(stage: Stage) -> Callable[[Case], Step]:
             from torchferry.check import check as function
         case "verify":
             from torchferry.verify import verify as function
+        case "generate":
+            from torchferry.generate import generate as function
     return function
 
 

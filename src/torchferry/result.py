@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -48,14 +47,12 @@ class Result:
     @property
     def trials(self) -> tuple[Trial, ...]:
         """Every comparison with the eager model, in the order they were run."""
-        verified = self.history.best.value("verify")
-        return verified.trials if verified else ()
+        return self.history.best.trials
 
     @property
     def ranges(self) -> Mapping[str, tuple[int, int | None]]:
         """The sizes over which the file was shown to hold, by dimension."""
-        verified = self.history.best.value("verify")
-        return dict(verified.ranges) if verified else {}
+        return dict(self.history.best.ranges)
 
     @property
     def given_up(self) -> tuple[str, ...]:
@@ -167,10 +164,3 @@ def size_on_disk(path: Path) -> int:
     """Return the bytes of a model and of the weights beside it."""
     data = path.with_name(path.name + ".data")
     return path.stat().st_size + (data.stat().st_size if data.exists() else 0)
-
-
-def keep_without_name(path: Path, folder: Path) -> Path:
-    """Copy a verified file for which the user gave no name into a folder of its own."""
-    for part in path.parent.glob(path.name + "*"):
-        shutil.copy2(part, folder / part.name)
-    return folder / path.name

@@ -43,7 +43,10 @@ def at_work(job: Job) -> Iterator[Job]:
 @cache
 def story(entry: Entry, name: str) -> History:
     """Return what became of a bad example: the first case, and after it the safest repairs that the rule offers."""
-    with entry.rule.premise(), at_work(getattr(entry.module, name)()) as job:
+    made = getattr(entry.module, name)()
+    if isinstance(made, Case):  # it failed outside of the pipeline
+        return History(cases=(made,), best=made)
+    with entry.rule.premise(), at_work(made) as job:
         first = run(job)
         safeties = {r.safety for r in offered(entry, first)}
         if not safeties & {"safe", "unsafe"}:

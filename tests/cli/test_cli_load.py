@@ -52,6 +52,7 @@ def test_what_the_users_code_raises_is_placed_at_the_users_line(here: Path) -> N
     with pytest.raises(LoadFailed) as failed:
         load("models.py:raises")
     (found,) = failed.value.result("export", 0.1).diagnoses
+    assert (found.code, found.title) == ("INP016", "`models.py:raises` raised while the model was being made")
     assert "no weights here" in found.message
     assert found.location.file is not None
     assert "raise RuntimeError" in Path(found.location.file).read_text().splitlines()[(found.location.line or 0) - 1]

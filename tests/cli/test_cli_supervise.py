@@ -25,7 +25,7 @@ def test_a_crash_ends_as_a_diagnosis_at_the_users_line(here: Path) -> None:
     assert ended.returncode == 3
     (problem,) = json.loads(ended.stdout)["problems"]
     assert "SIGSEGV" in problem["message"]
-    assert problem["title"] == "the process died in inputs"
+    assert (problem["code"], problem["title"]) == ("RUN902", "the process died in inputs")
     assert problem["place"]["source"].strip() == "return ctypes.string_at(0)"
     assert _left(here) == []
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +11,11 @@ import pytest
 import torch
 import transformers
 
+from torchferry.cli.outcome import exit_code
 from torchferry.demo_dialogue import tokenizer as tokenizer_without_pad
 from torchferry.errors import ExportError, UsageError
 from torchferry.records import Difference, Trial
 from torchferry.tasks import causal_lm, directory, export_directory
-
-
-@pytest.fixture
-def exported_before(result: Any, exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use the graph that was exported for all tests instead of another just like it."""
-
-    def graphs(prepared: Any, folder: Path, check: bool, options: Any) -> list[Any]:
-        shutil.copy(exported / "model.onnx", folder / "model.onnx")
-        return [replace(result, path=folder / "model.onnx")]
-
-    monkeypatch.setattr(directory, "_graphs", graphs)
 
 
 def test_all_that_a_reader_needs_is_there(exported: Path, model: Any) -> None:
@@ -40,9 +28,9 @@ def test_all_that_a_reader_needs_is_there(exported: Path, model: Any) -> None:
 
 def test_attention_is_one_node_where_the_target_has_it(exported: Path) -> None:
     assert sum(n.op_type == "Attention" for n in onnx.load(exported / "model.onnx").graph.node) == 2
-    assert "whole-attention" in [e.name for e in directory._fewer_nodes({"opset_version": 23})]
-    for older in ({"opset_version": 18}, {"target": "onnxruntime==1.17"}, {"target": "opset 20"}):
-        assert "whole-attention" not in [e.name for e in directory._fewer_nodes(older)]
+    assert "whole-attention" in [e.name for e in directory._fewer_nodes(23, None)]
+    for older in ((18, None), (None, "onnxruntime==1.17"), (None, "opset 20")):
+        assert "whole-attention" not in [e.name for e in directory._fewer_nodes(*older)]
 
 
 def test_the_report_says_how_to_generate(result: Any, exported: Path) -> None:
@@ -101,6 +89,26 @@ def test_a_text_that_differs_leaves_the_old_directory_untouched(
     result = export_directory(model, tmp_path / "out", check=False)
     assert not result.ok
     assert result.path is None
+    (found,) = result.history.best.errors
+    assert found.code == "NUM041"
+    assert "token 3, eager writes 4" in found.message
+
+
+@pytest.mark.usefixtures("exported_before")
+def test_what_is_raised_while_texts_are_written_is_a_diagnosis(
+    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise RuntimeError("no word comes out")
+
+    monkeypatch.setattr(causal_lm, "_write", broken)
+    result = export_directory(model, tmp_path / "out", check=False)
+    (found,) = result.history.best.errors
+    assert found.code == "RUN900"
+    assert "writing texts with the file failed: RuntimeError: no word comes out" in found.message
+    assert str(result).startswith("not exported: it could not be made to write a text")
+    assert exit_code(result) == 4
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.usefixtures("exported_before")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,13 @@ import onnx_ir as ir
 import pytest
 import torch
 
-from torchferry.certificate import KEY
+from torchferry.check.reading.fingerprint import CERTIFICATE_KEY
 from torchferry.errors import UsageError
 from torchferry.foreign import onnxruntime as ort
 from torchferry.runtime.generation import CausalLM
 from torchferry.runtime.quantise import cost, quantise
 from torchferry.saturation.asked import features
-from torchferry.tasks import directory, export_directory, fewer_bits, prepare
+from torchferry.tasks import export_directory, fewer_bits, prepare
 
 TEXTS = [torch.randint(0, 300, (1, 24), generator=torch.Generator().manual_seed(i)) for i in range(4)]
 
@@ -145,19 +144,13 @@ def test_the_exact_model_costs_nothing(exported: Path, model: Any) -> None:
 
 def test_the_certificate_of_the_exact_file_is_not_carried_over(exported: Path, tmp_path: Path) -> None:
     keys = {p.key: p.value for p in onnx.load(quantised(exported, tmp_path / "out", "int8") / "model.onnx").metadata_props}
-    assert KEY in {p.key for p in onnx.load(exported / "model.onnx").metadata_props}
-    assert KEY not in keys
+    assert CERTIFICATE_KEY in {p.key for p in onnx.load(exported / "model.onnx").metadata_props}
+    assert CERTIFICATE_KEY not in keys
     assert keys["pkg.torchferry.quantised"] == "int8"
 
 
-def test_the_export_says_what_it_cost(
-    result: Any, exported: Path, model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def graphs(prepared: Any, folder: Path, check: bool, options: Any) -> list[Any]:
-        shutil.copy(exported / "model.onnx", folder / "model.onnx")
-        return [replace(result, path=folder / "model.onnx")]
-
-    monkeypatch.setattr(directory, "_graphs", graphs)
+@pytest.mark.usefixtures("exported_before")
+def test_the_export_says_what_it_cost(model: Any, tmp_path: Path) -> None:
     made = export_directory(model, tmp_path / "out", precision="int8")
     assert set(products(tmp_path / "out" / "model.onnx")) == {"MatMulNBits"}
     record = json.loads((tmp_path / "out" / "torchferry.json").read_text())
@@ -165,7 +158,7 @@ def test_the_export_says_what_it_cost(
     assert 0.95 <= record["quantised"]["same_token"] <= 1
     assert any(
         f"int8 (a scale for each {record['quantised']['block']} weights" in note and ": the likeliest next token" in note
-        for note in made.history.best.step("verify").notes
+        for note in made.history.best.step("generate").notes
     )
     first = str(made).splitlines()[0]
     assert first.startswith("near, not exact: ")

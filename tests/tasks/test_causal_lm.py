@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import families
@@ -10,9 +12,11 @@ import torch
 import transformers
 
 from torchferry.errors import UsageError
+from torchferry.records import Tolerance
 from torchferry.runtime.cache_layers import layer_of
 from torchferry.tasks import cache, causal_lm, prepare, task_of
-from torchferry.tasks.experts import dense_experts
+from torchferry.tasks.directory import generation
+from torchferry.tasks.experts import experts_in_form
 from torchferry.tasks.in_words import refused_in_words
 
 
@@ -214,12 +218,22 @@ def test_experts_are_dense_only_while_the_graph_is_made() -> None:
     ids = torch.tensor([[5, 6, 7]])
     with torch.no_grad():
         wanted = model(ids).logits
-        with dense_experts(model):
+        with experts_in_form(model):
             assert model.config._experts_implementation == "batched_mm"
             assert torch.allclose(model(ids).logits, wanted, atol=1e-5)
     assert model.config._experts_implementation == before
-    with dense_experts(families.decoder("gpt2")):
+    with experts_in_form(families.decoder("gpt2")):
         pass  # a model without experts is left alone
+
+
+def test_texts_are_compared_with_experts_as_the_user_has_them() -> None:
+    model = families.decoder("mixtral")
+    seen = [model.config._experts_implementation]
+    asked = generation(replace(prepare(model), write=lambda *_: seen.append(model.config._experts_implementation)))
+    with experts_in_form(model):
+        asked.write(Path(), Tolerance(0, 0, ""))
+        assert model.config._experts_implementation == "batched_mm"
+    assert seen[0] == seen[1] != "batched_mm"
 
 
 def test_a_rebuilt_cache_knows_its_length_when_it_is_empty() -> None:

@@ -16,8 +16,8 @@ import torch
 import torchferry
 from torchferry import certificate
 from torchferry.errors import UsageError, VerifyError
-from torchferry.records import Tolerance, Trial, ranges_shown, sizes_shown
-from torchferry.tasks.padding import Padding, measure
+from torchferry.generate.padding import measure
+from torchferry.records import Padding, Tolerance, Trial, ranges_shown, sizes_shown
 
 ALLOWED = Tolerance(1e-4, 1e-4, "float32")
 

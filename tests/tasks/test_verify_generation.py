@@ -9,8 +9,8 @@ import families
 import pytest
 import torch
 
+from torchferry.generate.texts import text_writings, verify_generation
 from torchferry.records import Tolerance
-from torchferry.tasks.verify_generation import text_writings, verify_generation
 
 ALLOWED = Tolerance(1e-4, 1e-4, "float32")
 
@@ -34,6 +34,17 @@ def test_a_model_agrees_with_itself_on_every_kind_of_text(model: Any) -> None:
 
 def test_other_weights_differ(model: Any) -> None:
     assert set(outcomes(model, families.drawn(copy.deepcopy(model), seed=1)).values()) == {"differ"}
+
+
+def test_the_first_token_that_is_another_is_told_beside_its_logits(model: Any) -> None:
+    writing = next(text_writings(97, length=10, most=64))
+    other = families.drawn(copy.deepcopy(model), seed=1)
+    (trial,) = verify_generation(model, other, [writing], ALLOWED)
+    asked = {"do_sample": False, "max_new_tokens": 10}
+    mine, yours = (m.generate(**writing.inputs, **asked)[0, 1:].tolist() for m in (other, model))
+    step = next(n for n, pair in enumerate(zip(mine, yours, strict=False)) if pair[0] != pair[1])
+    assert [d.output for d in trial.differences] == ["logits", "tokens"]
+    assert trial.differences[1].words == f"token {mine[step]} at step {step} of row 0, eager writes {yours[step]}"
 
 
 def test_a_small_shift_of_the_logits_differs_even_where_the_tokens_are_the_same(model: Any) -> None:

@@ -1,4 +1,4 @@
-"""Stage 2 of 8 · capture: Bound -> Captured (an ExportedProgram, the conditions it relies on, and how it was got)."""
+"""Stage 2 of 9 · capture: Bound -> Captured (an ExportedProgram, the conditions it relies on, and how it was got)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import ClassVar, Generic, TypeVar, cast, get_args, get_origin
 
 from torchferry.catalogue.rule import Rule
 from torchferry.edits.check import CheckEdit, FreeSizes, RewriteConstants
-from torchferry.records import Case, Diagnosis, Finding, Location, Repair, Safety, Size
+from torchferry.records import Case, Diagnosis, Finding, Location, Repair, Safety, Size, Stage
 from torchferry.records.findings import MovingSizes
 
 GUESS = "a guess, not shown"
@@ -23,7 +23,7 @@ class FindingRule(Rule, Generic[F]):
     """A rule for findings of certain classes, `FindingRule[OneKind | Another]`: what is wrong, what to do, what would mend it."""
 
     kinds: ClassVar[tuple[type[Finding], ...]]  # filled in from the brackets
-    stage = "check"
+    stage: ClassVar[Stage] = "check"
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

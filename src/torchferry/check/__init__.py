@@ -1,4 +1,4 @@
-"""Stage 4 of 8 · check: Translated -> Checked."""
+"""Stage 4 of 9 · check: Translated -> Checked."""
 
 from __future__ import annotations
 

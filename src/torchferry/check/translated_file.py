@@ -11,6 +11,7 @@ from torchferry import releases
 from torchferry.check import passes
 from torchferry.check.passes import written
 from torchferry.check.reading import graph
+from torchferry.check.reading.fingerprint import QUANTISED_KEY
 from torchferry.check.reading.promises import broken
 from torchferry.check.support import operators, products, stamp
 from torchferry.check.support.node_probe import Prober
@@ -21,6 +22,8 @@ from torchferry.records import Case, Checked, Fault, Finding, Location, Step, Tr
 from torchferry.records.findings import NoKernel, UnusedImport
 from torchferry.releases import Target
 from torchferry.worker import Worker
+
+QUANTISED = "its weights are quantised: near the model, not equal to it; torchferry.json has what was measured"
 
 
 def examine(case: Case) -> Step:
@@ -38,7 +41,8 @@ def examine(case: Case) -> Step:
             return Step("check", fault=Fault("PromiseBroken", "; ".join(words)))
     found = [*_stamps(model, target), *_kernels(case, model, target), *products.findings(model, path.parent)]
     value = Checked(graph.opset(model) or 0, model.ir_version, path.stat().st_size, str(target), path)
-    return Step("check", value, findings=tuple(_at_source(f, made) for f in found))
+    notes = (QUANTISED,) if any(p.key == QUANTISED_KEY for p in model.metadata_props) else ()
+    return Step("check", value, findings=tuple(_at_source(f, made) for f in found), notes=notes)
 
 
 def _mended(case: Case, path: Path) -> Path:

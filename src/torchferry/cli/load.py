@@ -19,7 +19,7 @@ from torchferry.errors import TorchferryError, UsageError, did_you_mean
 from torchferry.whose_code import is_users
 
 if TYPE_CHECKING:
-    from torchferry.result import Result
+    from torchferry.result import Kind, Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +42,15 @@ class LoadFailed(TorchferryError):
         self.name = name
         self.error = error
 
-    def result(self, kind: str, seconds: float) -> Result:
+    def result(self, kind: Kind, seconds: float) -> Result:
         """Return the failure as a result like any other: with a diagnosis at the user's line."""
-        from torchferry.records import Case, Diagnosis, Fault, History, Job, Location, Step
-        from torchferry.result import Result
+        from torchferry.execution import broken_off
+        from torchferry.records import Fault, Location, Step
+        from torchferry.records.findings import ModelNotLoaded
 
-        file, line = _users_line(self.error)
-        found = Diagnosis(
-            "",
-            f"{type(self.error).__name__}: {self.error}",
-            "run it on its own to see more, or add -v for the whole traceback",
-            Location(file, line),
-            title=f"`{self.name}` raised while the model was being made",
-            slug="load-failed",
-        )
-        case = Case(Job(), (Step("inputs", fault=Fault.of(self.error)),), (found,))
-        return Result(kind, History((case,), case), seconds=seconds)  # type: ignore[arg-type]
+        where = Location(*_users_line(self.error))
+        found = ModelNotLoaded(self.name, type(self.error).__name__, str(self.error), location=where)
+        return broken_off(kind, Step("inputs", fault=Fault.of(self.error), findings=(found,)), seconds)
 
 
 def load(name: str, inputs: Sequence[ExampleInput] = (), *, trust_remote_code: bool = False) -> Loaded:

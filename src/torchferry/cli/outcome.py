@@ -61,7 +61,7 @@ def _written(result: Result, ask: Ask) -> Iterator[str]:
         yield "no repair touched your source, so there is no patch"
     if ask.reproducer is not None and not result.ok:
         made = result.reproducer(ask.reproducer)
-        yield f"run {made} to see the difference" if made else "no trial failed, so there is nothing to reproduce"
+        yield f"run {made} to see the difference" if made else "no trial of the file failed, so there is nothing to reproduce"
 
 
 def exit_code(result: Result) -> int:
@@ -72,11 +72,10 @@ def exit_code(result: Result) -> int:
     case = result.history.cases[0] if waiting else result.history.best  # the file as it came, not its mended copy
     if case.guessed:
         return NOT_EQUIVALENT
-    verified = case.value("verify")
-    if verified is not None:
-        return NOT_EQUIVALENT
-    if case.fault("verify") is not None:
+    if case.fault("verify") is not None or case.fault("generate") is not None:
         return RUN_FAILED
+    if case.value("verify") is not None:
+        return NOT_EQUIVALENT
     checked = case.value("check")
     if result.kind == "check" and checked is not None and checked.reached == 1:  # it opens, and then does not run
         return RUN_FAILED

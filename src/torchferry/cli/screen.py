@@ -25,6 +25,7 @@ DOING = {
     "translate": "translating to ONNX",
     "check": "checking the file",
     "verify": "comparing with the eager model",
+    "generate": "writing texts beside the eager model",
 }
 
 

@@ -33,7 +33,7 @@ from torchferry.files import PREFIX
 from torchferry.whose_code import is_users
 
 if TYPE_CHECKING:
-    from torchferry.result import Result
+    from torchferry.result import Kind, Result
 
 MARK = "TORCHFERRY_CHILD"  # tells the child that it is one, and which handles to use
 LISTEN = 0.2  # seconds between looks at the child
@@ -137,29 +137,15 @@ def run(task: Any, words: Sequence[str], time_limit: float, folders: set[Path]) 
         return Ending(None, stage, name, time_limit if hung else None, file, line, time.monotonic() - began)
 
 
-def as_result(ending: Ending, kind: str) -> Result:
+def as_result(ending: Ending, kind: Kind) -> Result:
     """Return a crash or a hang as a result like any other: with a diagnosis that says where."""
-    from torchferry.records import STAGES, Case, Diagnosis, Fault, History, Job, Location, Step
-    from torchferry.result import Result
+    from torchferry.execution import broken_off
+    from torchferry.records import STAGES, Fault, Location, Step
+    from torchferry.records.findings import ProcessEnded
 
-    title, message, advice = _told(ending)
-    found = Diagnosis("", message, advice, Location(ending.file, ending.line), title=title, slug="process-died")
+    found = ProcessEnded(ending.stage, ending.signal, ending.time_limit, location=Location(ending.file, ending.line))
     stage = next((s for s in STAGES if s == ending.stage), STAGES[0])
-    case = Case(Job(), (Step(stage, fault=Fault("ProcessDied", message)),), (found,))
-    return Result(kind, History((case,), case), seconds=ending.seconds)  # type: ignore[arg-type]
-
-
-def _told(ending: Ending) -> tuple[str, str, str]:
-    """Return the title, the message and the help for a process that did not end by itself."""
-    during = f" in {ending.stage}" if ending.stage else ""
-    if ending.time_limit is not None:
-        message = "the work was ended at the time limit; torch or the model itself hangs, or needs longer"
-        return f"nothing happened for {ending.time_limit:g} s{during}", message, "allow more with `--time-limit SECONDS`"
-    if ending.signal == "SIGKILL":
-        message = "the process was killed from outside; most often the system ran out of memory"
-        return f"the process was killed{during}", message, "free some memory, or try a smaller example"
-    message = f"torch, or native code that the model calls, ended the process with {ending.signal}"
-    return f"the process died{during}", message, "try other versions of torch and its extensions; `torchferry doctor` shows yours"
+    return broken_off(kind, Step(stage, fault=Fault("ProcessDied", ending.signal), findings=(found,)), ending.seconds)
 
 
 def _watch(child: subprocess.Popen[bytes], line: socket.socket, patience: float, asked_to_stop: list[float]) -> tuple[str, bool]:

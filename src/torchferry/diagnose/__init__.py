@@ -1,4 +1,4 @@
-"""Stage 6 of 8 · diagnose: Case -> Diagnoses, root cause first."""
+"""Stage 7 of 9 · diagnose: Case -> Diagnoses, root cause first."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ def _healthy_file(case: Case) -> bool:
 
 def _failed(case: Case) -> bool:
     verified = case.value("verify")
-    unproven = verified is not None and (verified.failed or not verified.shown)
-    return any(step.fault is not None for step in case.steps) or bool(unproven)
+    unproven = verified is not None and not verified.shown
+    return any(step.fault is not None for step in case.steps) or bool(case.failed) or unproven

@@ -13,7 +13,7 @@ log = logging.getLogger("torchferry")
 
 
 def examine(case: Case, entries: Iterable[Entry]) -> list[Diagnosis]:
-    """Return the diagnoses of all rules, with code, title and severity filled in from the rule."""
+    """Return the diagnoses of all rules, with code, title and severity filled in from the rule; a title of its own stays."""
     found: list[Diagnosis] = []
     for entry in entries:
         try:
@@ -26,4 +26,5 @@ def examine(case: Case, entries: Iterable[Entry]) -> list[Diagnosis]:
 def _signed(diagnosis: Diagnosis, entry: Entry) -> Diagnosis:
     # a rule may soften its severity for one place, never name another code
     severity = diagnosis.severity if diagnosis.severity != "error" else entry.rule.severity
-    return replace(diagnosis, code=entry.code, slug=entry.slug, title=entry.rule.title(), severity=severity)
+    title = diagnosis.title or entry.rule.title()
+    return replace(diagnosis, code=entry.code, slug=entry.slug, title=title, severity=severity)

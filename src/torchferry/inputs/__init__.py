@@ -1,4 +1,4 @@
-"""Stage 1 of 8 · inputs: Job -> Bound."""
+"""Stage 1 of 9 · inputs: Job -> Bound."""
 
 from torchferry.inputs.binding.bind import bind
 

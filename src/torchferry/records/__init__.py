@@ -1,6 +1,7 @@
 """The frozen records that pass between stages; nothing in here imports torch or onnx.
 
     Job --inputs--> Bound --capture--> Captured --translate--> Translated --check--> Checked --verify--> Verified
+    and, where the file completes a directory that generates, --generate--> Generated
 
 Each stage answers with a `Step`. The steps of one pass over the pipeline, with the diagnoses drawn
 from them, are a `Case`; the cases that the repair loop went through are a `History`.
@@ -15,7 +16,9 @@ from torchferry.records.evidence import (
     SHOWING,
     Coverage,
     Difference,
+    Generated,
     Outcome,
+    Padding,
     Trial,
     Verified,
     ranges_shown,
@@ -23,7 +26,7 @@ from torchferry.records.evidence import (
 )
 from torchferry.records.faults import Fault, Frame, Location
 from torchferry.records.finding import Finding
-from torchferry.records.job import Budget, Call, Job, Tolerance
+from torchferry.records.job import Budget, Call, Generation, Job, Tolerance
 from torchferry.records.signature import Dim, Signature, Size, TensorSpec
 from torchferry.records.stages import STAGES, Stage
 
@@ -49,11 +52,14 @@ __all__ = [
     "Fault",
     "Finding",
     "Frame",
+    "Generated",
+    "Generation",
     "Guard",
     "History",
     "Job",
     "Location",
     "Outcome",
+    "Padding",
     "Repair",
     "Safety",
     "Severity",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from torchferry.records.answers import Attempt
 from torchferry.records.edits import Edit
+from torchferry.records.evidence import Trial
 from torchferry.records.faults import Fault, Location
 from torchferry.records.finding import Finding
 from torchferry.records.job import Job
@@ -46,7 +48,7 @@ class Diagnosis:
     help: str = ""
     location: Location = field(default_factory=Location)
     evidence: tuple[str, ...] = ()
-    slug: str = ""  # these three are filled in from the rule
+    slug: str = ""  # these three are filled in from the rule, the title only where the diagnosis has none
     title: str = ""
     severity: Severity = "error"
     fixed: bool = False  # a repair mended it
@@ -96,10 +98,25 @@ class Case:
 
     @property
     def file(self) -> Path | None:
-        """The file that came out: as the check stage mended it, or as it was translated."""
-        checked, made = self.value("check"), self.value("translate")
-        mended = checked.path if checked is not None else None
-        return mended or (made.path if made is not None else None)
+        """The file that came out: in the directory that it completes, as the check stage mended it, or as it was translated."""
+        made = (self.value(stage) for stage in ("generate", "check", "translate"))
+        return next((value.path for value in made if value is not None and value.path is not None), None)
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """Every comparison with the eager model, in the order they were run: of the file, then of the texts that it writes."""
+        return tuple(trial for step in self.steps for trial in getattr(step.value, "trials", ()))
+
+    @property
+    def failed(self) -> tuple[Trial, ...]:
+        """The trials that show the file to be wrong."""
+        return tuple(trial for step in self.steps for trial in getattr(step.value, "failed", ()))
+
+    @property
+    def ranges(self) -> Mapping[str, tuple[int, int | None]]:
+        """The sizes over which the file was shown to hold, by dimension."""
+        shown = self.value("generate") or self.value("verify")
+        return shown.ranges if shown is not None else {}
 
     @property
     def blocked(self) -> bool:
@@ -121,7 +138,7 @@ class Case:
         """Whether every stage answered, nothing is wrong, and every trial that counts agreed."""
         answered = all(self.value(stage) is not None for stage in self.job.stages)
         verified = self.value("verify")
-        return answered and not self.errors and (verified is None or (verified.shown and not verified.failed))
+        return answered and not self.errors and not self.failed and (verified is None or verified.shown)
 
 
 @dataclass(frozen=True, slots=True)

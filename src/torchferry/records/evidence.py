@@ -1,9 +1,10 @@
-"""What the verification saw: its trials, what they cover, and the ranges over which the file was shown to hold."""
+"""What was compared with the eager model: trials, what they cover, and the ranges over which a file was shown to hold."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from torchferry.records.job import Tolerance
@@ -119,3 +120,37 @@ class Verified:
     def shown(self) -> bool:
         """Whether any trial says something for the file: one that eager refuses, or that no model need pass, does not."""
         return any(t.outcome in SHOWING for t in self.trials)
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """How far the logits after a text move when it is padded, in the model and in the graph; and how far they may by rounding."""
+
+    left: tuple[float, float]  # of the model, of the graph: as a multiple of what is allowed
+    right: tuple[float, float]
+
+    def words(self) -> str:
+        """Return what was measured, in words."""
+        moves = {side: max(far) for side, far in (("left", self.left), ("right", self.right)) if max(far) > 1}
+        if not moves:
+            return "padding: a text gets the same answer alone, padded on the left and padded on the right (measured)"
+        where = " and ".join(moves)
+        own = all(far[0] > 1 for side, far in (("left", self.left), ("right", self.right)) if side in moves)
+        whose = "in the model as in the file" if own else "in the file, and not in the model"
+        advice = "" if len(moves) > 1 else f"; pad on the {'right' if 'left' in moves else 'left'}"
+        return f"padding: padded on the {where} a text gets another answer than alone, {whose} (measured){advice}"
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """Stage 6's answer: the texts that a finished directory and the model were asked to write, and what padding does to them."""
+
+    path: Path  # the graph in that directory
+    trials: tuple[Trial, ...]
+    ranges: Mapping[str, tuple[int, int | None]]  # over which the file was shown to hold, by these trials and by those before
+    padding: Padding | None = None
+
+    @property
+    def failed(self) -> tuple[Trial, ...]:
+        """The texts that show the file to be wrong."""
+        return tuple(t for t in self.trials if t.outcome in FAILING)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -44,6 +44,24 @@ class Tolerance:
 
 
 @dataclass(frozen=True, slots=True)
+class Generation:
+    """What a graph is asked that completes a directory which generates; a task makes it.
+
+    `settle(case)` makes the directory of the case's file, with all that it needs to generate, and returns where it is.
+    `write(directory, tolerance)` generates with it and with the model, and compares: one trial a text.
+    `pads(directory, tolerance)` measures how padding moves its answers and the model's; None where that has no meaning.
+    `quantise(directory)` puts weights of fewer bits in the place of the exact ones, and returns their precision, and what that
+    changes in words.
+    """
+
+    settle: Callable[[Any], Path]
+    write: Callable[[Path, Tolerance], tuple[Any, ...]]
+    pads: Callable[[Path, Tolerance], Any] = lambda directory, allowed: None
+    quantise: Callable[[Path], tuple[str, str]] | None = None
+    notes: tuple[str, ...] = ()  # what had to be set for it
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """All that is needed to do it again: the user's words, and the repairs made so far."""
 
@@ -64,15 +82,18 @@ class Job:
     feeds: tuple[Mapping[str, Any], ...] = ()  # for an existing file with no model: what will be fed to it
     budget: Budget = field(default_factory=Budget)
     edits: tuple[Edit, ...] = ()
+    generation: Generation | None = None  # for the graph that completes a directory which generates
     workspace: Path | None = None  # the directory where files may be written while the job runs
     file_name: str = "model.onnx"  # what the finished file will be called; weights beside it go by this name
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """The stages that this job goes through: a file from elsewhere starts later, one without a model ends earlier."""
-        if self.onnx is None:
-            return STAGES
-        return ("check",) if self.model is None else ("inputs", "translate", "check", "verify")
+        """The stages that this job goes through: a file from elsewhere is made already, one without a model is only checked."""
+        if self.onnx is not None and self.model is None:
+            return ("check",)
+        left_out = {"capture"} if self.onnx is not None else set[str]()
+        left_out |= {"generate"} if self.generation is None else set()
+        return tuple(stage for stage in STAGES if stage not in left_out)
 
     def plus(self, edit: Edit) -> Job:
         """Return this job with one more edit."""

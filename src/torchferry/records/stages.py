@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from typing import Literal
 
-Stage = Literal["inputs", "capture", "translate", "check", "verify"]
-STAGES: tuple[Stage, ...] = ("inputs", "capture", "translate", "check", "verify")
+Stage = Literal["inputs", "capture", "translate", "check", "verify", "generate"]
+STAGES: tuple[Stage, ...] = ("inputs", "capture", "translate", "check", "verify", "generate")

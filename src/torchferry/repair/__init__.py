@@ -1,4 +1,4 @@
-"""Stage 7 of 8 · repair: Diagnosis -> a better Job, proven by running it again."""
+"""Stage 8 of 9 · repair: Diagnosis -> a better Job, proven by running it again."""
 
 from __future__ import annotations
 

@@ -76,8 +76,7 @@ def _standing(case: Case) -> tuple[int, int, int, int]:
     """How far a case got, how few errors it has, and how few trials failed."""
     answered = sum(step.fault is None for step in case.steps)
     opened = getattr(case.value("check"), "reached", 0)  # a file that opens, or even runs, has come further
-    verified = case.value("verify")
-    return answered, opened, -len(case.errors), -len(verified.failed) if verified else 0
+    return answered, opened, -len(case.errors), -len(case.failed)
 
 
 def _identity(diagnosis: Diagnosis) -> tuple[str, str]:

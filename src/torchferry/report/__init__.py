@@ -1,4 +1,4 @@
-"""Stage 8 of 8 · report: History -> something to read. `view.py` is the one presentation model behind every format."""
+"""Stage 9 of 9 · report: History -> something to read. `view.py` is the one presentation model behind every format."""
 
 from __future__ import annotations
 

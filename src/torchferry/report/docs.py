@@ -16,6 +16,7 @@ STAGE_WORDS = {
     "translate": "writing it as ONNX",
     "check": "the file",
     "verify": "comparing it with the model",
+    "generate": "writing texts beside the model",
 }
 
 

@@ -193,10 +193,10 @@ def of(
     checked = (history.cases[0] if waiting else case).value("check")
     bound = case.value("inputs")
     signature: Signature | None = bound.signature if bound is not None else None
-    runs = tuple(_run(t) for t in verified.trials) if verified else ()
+    runs = tuple(_run(t) for t in case.trials)
     standing = (*history.mended, *case.diagnoses) if waiting else case.diagnoses  # mended on a copy that is gone: they stand
     problems = tuple(_problem(d) for d in standing or _undiagnosed(case, fine))
-    moving = _moving(signature, verified.ranges if verified else {}) if signature else ()
+    moving = _moving(signature, case.ranges) if signature else ()
     fixed = _fixed(signature) if signature else ()
     told = {m.words for m in moving} | set(fixed) | _plain_sizes(signature)  # what the tables say need not be noted again
     shown = str(path or case.job.onnx or "")
@@ -230,8 +230,8 @@ def of(
         fixed=fixed,
         given_up=given_up(case),
         runs=runs,
-        trials=said.agreement(verified.trials) if verified else "",
-        worst=said.worst(verified.trials) if verified else "",
+        trials=said.agreement(case.trials) if verified else "",
+        worst=said.worst(case.trials) if verified else "",
         allowed=said.allowed(verified.tolerance) if verified else "",
         shown=said.shown(verified.coverage) if verified else "",
         not_shown=verified.coverage.not_shown if verified else (),
@@ -264,9 +264,8 @@ def _stopped_at(case: Case) -> str:
 
 def _undiagnosed(case: Case, ok: bool) -> tuple[Diagnosis, ...]:
     """Return what is known of a failure that no rule has put a name to, so that none is ever shown without a reason."""
-    verified = case.value("verify")
-    if not ok and verified is not None and verified.failed:
-        facts = tuple(f"{t.name}: {_run(t).words or t.outcome}" for t in verified.failed)
+    if not ok and case.failed:
+        facts = tuple(f"{t.name}: {_run(t).words or t.outcome}" for t in case.failed)
         return (Diagnosis("", facts[0], "", evidence=facts[1:], title="the outputs differ, and no rule says why"),)
     if not ok and case.blocked:
         fault = case.steps[-1].fault

@@ -12,6 +12,7 @@ NOT_DONE = {
     "translate": "it could not be translated",
     "check": "the file could not be checked",
     "verify": "it could not be compared with the eager model",
+    "generate": "it could not be made to write a text",
     "load-failed": "the model could not be loaded",
     "process-died": "the work broke off",
 }

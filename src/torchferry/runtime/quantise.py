@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 import torch
 
-from torchferry.certificate import KEY
+from torchferry.check.reading.fingerprint import CERTIFICATE_KEY, QUANTISED_KEY
 from torchferry.errors import UsageError, did_you_mean
 from torchferry.foreign import onnxruntime as ort
 from torchferry.runtime.tied import TURNED, share_with_embeddings
@@ -23,7 +23,7 @@ BITS = {"int8": 8, "int4": 4}
 # weights that share a scale, the fastest first. On a GPT-2 blocks of 32 move int8's logits by a fifth less than those of 128, and
 # take a quarter longer for a token; int4 is there to be fast (docs/decisions/0010)
 BLOCKS = {"int8": (128, 32, 16), "int4": (128,)}
-NOTE, SHOWN = "pkg.torchferry.quantised", "pkg.torchferry.quantised.shown"
+SHOWN = f"{QUANTISED_KEY}.shown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ def quantise(source: Path, destination: Path, precision: str, *, block: int | No
     model = ir.from_proto(ort.quantised(ir.to_proto(model), BITS[precision], block, spared))
     if precision == "int8":
         share_with_embeddings(model)
-    model.metadata_props.pop(KEY, None)
-    model.metadata_props[NOTE] = precision
+    model.metadata_props.pop(CERTIFICATE_KEY, None)
+    model.metadata_props[QUANTISED_KEY] = precision
     ir.save(model, destination, external_data=destination.name + ".data")
     return block
 

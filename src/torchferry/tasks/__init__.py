@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from torchferry.errors import UsageError, did_you_mean
-from torchferry.tasks.graph_parts import GraphPart, Prepared
+from torchferry.tasks.prepared import Prepared
 
-__all__ = ["TASKS", "GraphPart", "Prepared", "export_directory", "generates", "prepare", "task_of", "verify_directory"]
+__all__ = ["TASKS", "Prepared", "export_directory", "generates", "prepare", "task_of", "verify_directory"]
 
 TASKS = ("text-generation", "text2text-generation", "automatic-speech-recognition")
 

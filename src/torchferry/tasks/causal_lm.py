@@ -11,11 +11,11 @@ import torch
 
 from torchferry import eager
 from torchferry.errors import UsageError
-from torchferry.records import Call, Tolerance, Trial
+from torchferry.records import Call, Job, Padding, Tolerance, Trial
 from torchferry.tasks import cache
-from torchferry.tasks.graph_parts import GraphPart, Prepared
 from torchferry.tasks.in_words import refused_in_words
 from torchferry.tasks.longest import longest
+from torchferry.tasks.prepared import Prepared
 
 BATCH, SEQUENCE, PAST = "batch_size", "sequence_length", "past_sequence_length"
 TOTAL = f"{PAST} + {SEQUENCE}"
@@ -82,10 +82,10 @@ def prepare(model: Any, *, position_ids: bool = False) -> Prepared:
     return Prepared("text-generation", (part,), model, most, partial(_write, model, most), pads, partial(_given, graph, empty))
 
 
-def _part(graph: CausalLMGraph, example: tuple[Any, ...], further: tuple[Call, ...]) -> GraphPart:
+def _part(graph: CausalLMGraph, example: tuple[Any, ...], further: tuple[Call, ...]) -> Job:
     fed = ("position_ids",) if graph.positions == "input" else ()
     new = {0: BATCH, 1: SEQUENCE}
-    return GraphPart(
+    return Job(
         file_name="model.onnx",
         model=graph,
         args=example,
@@ -112,8 +112,8 @@ def _after(graph: CausalLMGraph, empty: tuple[torch.Tensor, ...], past: int) -> 
 
 def _write(model: Any, most: int | None, directory: Path, tolerance: Tolerance) -> tuple[Trial, ...]:
     """Return the trials of texts written by the directory and by the model."""
+    from torchferry.generate.texts import text_writings, verify_generation
     from torchferry.runtime.generation import CausalLM
-    from torchferry.tasks.verify_generation import text_writings, verify_generation
 
     text = model.config.get_text_config(decoder=True)
     window = getattr(text, "sliding_window", None) or getattr(text, "window_size", None) or 0
@@ -123,10 +123,12 @@ def _write(model: Any, most: int | None, directory: Path, tolerance: Tolerance) 
     )
 
 
-def _pads(graph: CausalLMGraph, empty: tuple[torch.Tensor, ...], most: int | None, directory: Path, allowed: Tolerance) -> Any:
+def _pads(
+    graph: CausalLMGraph, empty: tuple[torch.Tensor, ...], most: int | None, directory: Path, allowed: Tolerance
+) -> Padding | None:
     """Return how padding moves the answers of the model and of the directory."""
+    from torchferry.generate.padding import measure
     from torchferry.runtime.generation import CausalLM
-    from torchferry.tasks.padding import measure
 
     runtime = CausalLM.from_pretrained(directory)
 

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import copy
 import json
-import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from transformers import CONFIG_MAPPING
 
-from torchferry import api, eager, releases
-from torchferry.certificate import seal
+from torchferry import eager, releases
 from torchferry.edits.translate import LastLogits, NoWholeSlices, WholeAttention, WholeNorms, WholeProducts, WholeRotations
 from torchferry.errors import ExportError, UsageError
-from torchferry.files import check_writable, move_into_place, workspace
-from torchferry.progress import Event, listening, log, tell
-from torchferry.records import Case, Edit, Verified, ranges_shown
-from torchferry.records.findings import WeightsQuantised
-from torchferry.result import Result, size_on_disk
+from torchferry.execution import allowed, exported
+from torchferry.files import check_writable, link_model, move_directory, workspace
+from torchferry.progress import Event, Listener, listening, log, tell
+from torchferry.records import Budget, Case, Edit, Generation
+from torchferry.result import Result
 from torchferry.runtime import tokens
 from torchferry.runtime.generator import RECORD
 from torchferry.tasks import prepare
-from torchferry.tasks.experts import dense_experts
-from torchferry.tasks.graph_parts import GraphPart, Prepared
+from torchferry.tasks.experts import experts_in_form, form_of_experts
+from torchferry.tasks.prepared import Prepared
 
 # a token costs the time of every node: these passes leave half of them or fewer
 FEWER_NODES = (NoWholeSlices(), WholeProducts(), LastLogits())
@@ -41,8 +40,14 @@ def export_directory(
     tokenizer: Any = None,
     position_ids: bool = False,
     precision: str | None = None,
+    ranges: Mapping[str, tuple[int, int | None]] | None = None,
+    opset_version: int | None = None,
+    target: str | None = None,
+    repair: str = "safe",
     check: bool = True,
-    **options: Any,
+    edits: Sequence[Edit] = (),
+    budget: Budget | None = None,
+    progress: Listener | None = None,
 ) -> Result:
     """Export a transformers model with `generate` into a directory, and verify that it writes the same text.
 
@@ -51,7 +56,7 @@ def export_directory(
     position_ids: let a decoder's graph take them as an input, where it would count them by the mask.
     precision: "int8" or "int4" for a decoder with its weights in fewer bits, made from the verified one. What that changes is
     measured beside the exact model, and written into the result's notes, the log and `torchferry.json`.
-    check, options: as in `torchferry.export`; they hold for each graph.
+    The others are those of `torchferry.export`; they hold for each graph.
 
     Returns the result of the last graph (of the first that failed, where one did), its trials those of the graph and of the
     texts written. Nothing is put into `directory` unless all is verified.
@@ -65,7 +70,7 @@ def export_directory(
         raise UsageError(f"cannot write `{place}`: {error.strerror}") from error
     check_writable(place / "model.onnx" if place.exists() else place)
     tokenizer = _own_tokenizer(tokenizer)  # before the long work, so that one that cannot be read costs no time
-    with listening(options.get("progress")), in_eval(model), workspace(near=place) as folder:
+    with listening(progress), in_eval(model), workspace(near=place) as folder:
         prepared = prepare(model, task, position_ids=position_ids)
         if prepared is None:
             raise UsageError(
@@ -75,69 +80,71 @@ def export_directory(
             raise UsageError(
                 f"precision={precision!r} is for text-generation; {type(model).__name__} is exported for {prepared.task}"
             )
-        with dense_experts(model):
-            results = _graphs(prepared, folder, check, options)
-        if not results[-1].ok:
-            return results[-1]
-        _settle(prepared, folder, results)
-        result = written(prepared, folder, _with_tokenizer(results[-1], prepared, folder, tokenizer))
-        if not result.ok:
-            if check:
-                raise ExportError(result)
-            return replace(result, path=None)
-        seal(folder / prepared.parts[-1].file_name, result.history)  # anew: the texts are trials too
-        if precision is not None:
-            result = _quantised(prepared, folder, precision, result)
-        place.mkdir(exist_ok=True)
-        _put(folder, place)
-    return replace(result, path=place / prepared.parts[-1].file_name)
+        passes = (*_fewer_nodes(opset_version, target), *edits)
+        budget = budget or Budget()
+        parts = [
+            replace(p, ranges={**p.ranges, **(ranges or {})}, opset=opset_version, target=target, budget=budget, edits=passes)
+            for p in prepared.parts
+        ]
+        results: list[Result] = []  # of the graphs so far
+        last = replace(parts[-1], generation=generation(prepared, results, tokenizer, precision))
+        with experts_in_form(model):
+            for job in (*parts[:-1], last):
+                tell(Event("tick", "inputs", job.file_name))
+                results.append(exported(job, folder / job.file_name, allowed(repair), progress))
+                if not results[-1].ok:
+                    break
+        if results[-1].ok:
+            place.mkdir(exist_ok=True)
+            move_directory(folder, place)
+            return replace(results[-1], path=place / last.file_name)
+    if check:
+        raise ExportError(results[-1])
+    return results[-1]
 
 
-def _graphs(prepared: Prepared, folder: Path, check: bool, options: Mapping[str, Any]) -> list[Result]:
-    """Return the result of each graph, up to the first that could not be had."""
-    results = []
-    for part in prepared.parts:
-        tell(Event("tick", "inputs", part.file_name))
-        results.append(_graph(part, folder, check, options))
-        if not results[-1].ok:
-            break
-    return results
-
-
-def _graph(part: GraphPart, folder: Path, check: bool, options: Mapping[str, Any]) -> Result:
-    return api.export(
-        part.model,
-        part.args,
-        folder / part.file_name,
-        input_names=part.input_names,
-        output_names=part.output_names,
-        dynamic_shapes=part.dynamic_shapes,
-        ranges={**part.ranges, **(options.get("ranges") or {})},
-        examples=[*part.examples, *(options.get("examples") or ())],
-        check=check,
-        edits=(*_fewer_nodes(options), *(options.get("edits") or ())),
-        **{name: value for name, value in options.items() if name not in ("ranges", "examples", "edits")},
-    )
-
-
-def _fewer_nodes(options: Mapping[str, Any]) -> tuple[Edit, ...]:
+def _fewer_nodes(opset: int | None, target: str | None) -> tuple[Edit, ...]:
     """Return the passes that make a graph of fewer nodes, of those that the asked for opset or target has the operators for."""
-    newest = options.get("opset_version") or releases.parse(options.get("target")).opset
+    newest = opset or releases.parse(target).opset
     return (*FEWER_NODES, *(FROM_23 if newest >= 23 else ()))
 
 
-def _settle(prepared: Prepared, folder: Path, results: list[Result]) -> None:
-    """Write what the runtime reads beside the graphs."""
-    model = prepared.model
-    _write_config(model, folder / "config.json")
-    if getattr(model, "generation_config", None) is not None:
-        model.generation_config.save_pretrained(folder)
+def generation(
+    prepared: Prepared, before: Sequence[Result] = (), tokenizer: Any = None, precision: str | None = None
+) -> Generation:
+    """Return what the last graph of a directory is asked beyond its own trials; `before` are the results of the others by then.
+
+    Graphs are made of a model whose experts are dense; what they write is compared with the model as it is now.
+    """
+    said = tokens.ready(tokenizer, left=prepared.task == "text-generation") if tokenizer is not None else ()
+    for words in said:
+        log.info(words)
+    own = experts_in_form(prepared.model, form_of_experts(prepared.model))
+    quantise = own(partial(_quantised, prepared, precision)) if precision is not None else None
+    return Generation(partial(_settled, prepared, before, tokenizer), own(prepared.write), own(prepared.pads), quantise, said)
+
+
+def _settled(prepared: Prepared, before: Sequence[Result], tokenizer: Any, case: Case) -> Path:
+    """Return the directory of a case: its graph, those before it, and what the runtime reads beside them."""
+    assert case.job.workspace is not None
+    directory = case.job.workspace / "directory"
+    directory.mkdir()
     settings: dict[str, Any] = {}
-    for result in results:
-        settings |= result.history.best.value("translate").settings
+    for made in (*(result.history.best for result in before), case):
+        settings |= made.value("translate").settings
+    for graph in (*(result.path for result in before), case.file):
+        assert graph is not None  # all of them were verified
+        link_model(graph, directory)
+    model = prepared.model
+    _write_config(model, directory / "config.json")
+    if getattr(model, "generation_config", None) is not None:
+        model.generation_config.save_pretrained(directory)
+    if tokenizer is not None:
+        tokenizer.save_pretrained(directory)
     known = {"level", "disabled", "config"}  # what `ort.session` can be told
     record = {"task": prepared.task, "longest": prepared.longest, "settings": {k: v for k, v in settings.items() if k in known}}
-    (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    (directory / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    return directory
 
 
 def _write_config(model: Any, path: Path) -> None:
@@ -166,59 +173,15 @@ def _own_tokenizer(tokenizer: Any) -> Any:
     return None
 
 
-def _with_tokenizer(result: Result, prepared: Prepared, folder: Path, tokenizer: Any) -> Result:
-    """Put the tokenizer beside the graphs; return the result with what had to be set among its notes."""
-    if tokenizer is None:
-        return result
-    said = tokens.ready(tokenizer, left=prepared.task == "text-generation")
-    for words in said:
-        log.info(words)
-    tokenizer.save_pretrained(folder)
-    return noted(result, *said)
-
-
-def noted(result: Result, *words: str) -> Result:
-    step = result.history.best.step("verify")
-    assert step is not None
-    return _with_verify(result, notes=(*step.notes, *words))
-
-
-def written(prepared: Prepared, folder: Path, result: Result) -> Result:
-    """Return the result with the texts that the directory writes among its trials, and what padding does to its answers."""
-    tell(Event("begin", "verify"))
-    verified: Verified = result.history.best.value("verify")
-    texts = prepared.write(folder, verified.tolerance)
-    took = sum(trial.seconds for trial in texts)
-    tell(Event("end", "verify", f"{len(texts)} texts written", took, ok=all(t.outcome == "agree" for t in texts)))
-    trials = (*verified.trials, *texts)
-    result = _with_verify(result, value=replace(verified, trials=trials, ranges=ranges_shown(trials)))
-    padding = prepared.pads(folder, verified.tolerance)
-    return result if padding is None else noted(result, padding.words())
-
-
-def _quantised(prepared: Prepared, folder: Path, precision: str, result: Result) -> Result:
-    """Put weights of fewer bits in the place of the exact ones; return the result with what that changes among its notes."""
+def _quantised(prepared: Prepared, precision: str, directory: Path) -> tuple[str, str]:
+    """Put weights of fewer bits in the place of the exact ones; return their precision, and what that changes in words."""
     from torchferry.tasks.fewer_bits import put_in_fewer_bits
 
-    path = folder / prepared.parts[-1].file_name
-    measured = put_in_fewer_bits(prepared, folder, precision)
+    measured = put_in_fewer_bits(prepared, directory, precision)
     log.info("%s", measured)
-    tell(Event("tick", "verify", str(measured)))
-    record = json.loads((folder / RECORD).read_text(encoding="utf-8")) | {"quantised": asdict(measured)}
-    (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    step = result.history.best.step("verify")
-    assert step is not None
-    found = _with_verify(result, findings=(*step.findings, WeightsQuantised(measured.precision)))
-    told = noted(found, f"the trials are of the exact file, before its weights were quantised; {measured}")
-    return replace(told, bytes=size_on_disk(path))
-
-
-def _with_verify(result: Result, **changes: Any) -> Result:
-    """Return the result with something changed in what the verify stage answered."""
-    case: Case = result.history.best
-    best = replace(case, steps=tuple(replace(s, **changes) if s.stage == "verify" else s for s in case.steps))
-    cases = tuple(best if c is case else c for c in result.history.cases)
-    return replace(result, history=replace(result.history, best=best, cases=cases))
+    record = json.loads((directory / RECORD).read_text(encoding="utf-8")) | {"quantised": asdict(measured)}
+    (directory / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    return measured.precision, str(measured)
 
 
 @contextmanager
@@ -230,13 +193,3 @@ def in_eval(model: Any) -> Iterator[None]:
         # a graph captured with the one does not decompose with the other
         model.requires_grad_(False)
         yield
-
-
-def _put(folder: Path, place: Path) -> None:
-    """Move all files into place, graphs with their weights last: until then the old ones still fit each other."""
-    graphs = sorted(folder.glob("*.onnx"))
-    for path in sorted(folder.iterdir()):
-        if path.is_file() and path not in graphs and path.suffix != ".data":
-            shutil.move(path, place / path.name)
-    for graph in graphs:
-        move_into_place(graph, place / graph.name)

@@ -17,11 +17,11 @@ from transformers.cache_utils import DynamicCache, DynamicLayer, EncoderDecoderC
 
 from torchferry import eager
 from torchferry.errors import UsageError
-from torchferry.records import Tolerance, Trial
+from torchferry.records import Job, Tolerance, Trial
 from torchferry.tasks import cache
-from torchferry.tasks.graph_parts import GraphPart, Prepared
 from torchferry.tasks.in_words import refused_in_words
 from torchferry.tasks.longest import longest
+from torchferry.tasks.prepared import Prepared
 
 BATCH, READ, SEQUENCE, PAST = "batch_size", "encoder_sequence_length", "sequence_length", "past_sequence_length"
 ENCODER, DECODER = "encoder_model.onnx", "decoder_model.onnx"
@@ -129,9 +129,9 @@ def prepare(model: Any, task: str) -> Prepared:
     return Prepared(task, parts, model, most, partial(_write, model, reads[:2]))
 
 
-def _encoder_part(model: Any, graph: EncoderGraph, reads: list[tuple[torch.Tensor, ...]], layers: int, masked: bool) -> GraphPart:
+def _encoder_part(model: Any, graph: EncoderGraph, reads: list[tuple[torch.Tensor, ...]], layers: int, masked: bool) -> Job:
     moving = {0: BATCH, 1: READ} if masked else {0: BATCH}
-    return GraphPart(
+    return Job(
         file_name=ENCODER,
         model=graph,
         args=reads[0],
@@ -142,10 +142,10 @@ def _encoder_part(model: Any, graph: EncoderGraph, reads: list[tuple[torch.Tenso
     )
 
 
-def _decoder_part(graph: DecoderGraph, calls: list[tuple[torch.Tensor, ...]], layers: int, masked: bool) -> GraphPart:
+def _decoder_part(graph: DecoderGraph, calls: list[tuple[torch.Tensor, ...]], layers: int, masked: bool) -> Job:
     grown = {0: BATCH, 2: PAST}
     looked = {0: BATCH, 2: READ} if masked else {0: BATCH}
-    return GraphPart(
+    return Job(
         file_name=DECODER,
         model=graph,
         args=calls[0],
@@ -224,8 +224,8 @@ def _after(decoder: DecoderGraph, call: tuple[torch.Tensor, ...], past: int) -> 
 
 def _write(model: Any, reads: list[tuple[torch.Tensor, ...]], directory: Path, tolerance: Tolerance) -> tuple[Trial, ...]:
     """Return the trials of texts written by the directory and by the model."""
+    from torchferry.generate.texts import Writing, verify_generation
     from torchferry.runtime.seq2seq import Seq2SeqLM
-    from torchferry.tasks.verify_generation import Writing, verify_generation
 
     names = (model.main_input_name, "attention_mask")
     writings = [

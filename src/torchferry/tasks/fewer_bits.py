@@ -11,7 +11,7 @@ from torchferry.files import move_into_place, workspace
 from torchferry.result import size_on_disk
 from torchferry.runtime.generation import CausalLM
 from torchferry.runtime.quantise import BLOCKS, Cost, cost, note, products, quantise
-from torchferry.tasks.graph_parts import Prepared
+from torchferry.tasks.prepared import Prepared
 
 TEXTS, PROMPT, NEW = 16, 8, 24
 # of the likeliest tokens int8 is to keep 95 in a hundred; of 512 positions the share is known to one in a hundred, so one more

@@ -10,16 +10,16 @@ from typing import Any
 
 import onnx
 
-from torchferry import api
 from torchferry.errors import UsageError, VerifyError
-from torchferry.progress import listening
-from torchferry.records import Call
+from torchferry.execution import compared
+from torchferry.progress import Listener
+from torchferry.records import Budget, Call, Job
 from torchferry.result import Result
 from torchferry.runtime.generator import RECORD
 from torchferry.tasks import TASKS, prepare
-from torchferry.tasks.directory import in_eval, noted, written
-from torchferry.tasks.experts import dense_experts
-from torchferry.tasks.graph_parts import GraphPart, Prepared
+from torchferry.tasks.directory import generation, in_eval
+from torchferry.tasks.experts import experts_in_form
+from torchferry.tasks.prepared import Prepared
 
 PAST = "past_key_values."
 
@@ -38,8 +38,11 @@ def verify_directory(
     *,
     kwargs: Mapping[str, Any] | None = None,
     examples: Sequence[Call] = (),
+    ranges: Mapping[str, tuple[int, int | None]] | None = None,
+    target: str | None = None,
     check: bool = True,
-    **options: Any,
+    budget: Budget | None = None,
+    progress: Listener | None = None,
 ) -> Result:
     """Return how the graphs, and the texts that are written with them, compare with the model.
 
@@ -48,13 +51,27 @@ def verify_directory(
     """
     place = Path(path) if Path(path).is_dir() else Path(path).parent
     record = _record(place)
-    with listening(options.get("progress")), in_eval(model):
+    with in_eval(model):
         prepared = _prepared(model, Path(path), place, record)
-        result = _graphs(prepared, place, _calls(prepared, args, kwargs or {}, examples), options)
-        if "quantised" in record and result.history.best.step("verify") is not None:
-            result = noted(result, f"its weights are quantised: near the model, not equal to it; {RECORD} has what was measured")
-        elif result.ok and (place / "config.json").is_file():
-            result = written(prepared, place, result)
+        given = _calls(prepared, args, kwargs or {}, examples)
+        writes = "quantised" not in record and (place / "config.json").is_file()  # the texts of rounded weights are others
+        asked = replace(generation(prepared), settle=lambda case: place) if writes else None
+        with experts_in_form(model):
+            for part in prepared.parts:
+                last = part is prepared.parts[-1]
+                job = Job(
+                    part.model,
+                    part.args,
+                    examples=(*part.examples, *(given if last else ())),
+                    ranges={**part.ranges, **(ranges or {})},
+                    target=target,
+                    onnx=place / part.file_name,
+                    budget=budget or Budget(),
+                    generation=asked if last else None,
+                )
+                result = compared(job, place / part.file_name, progress)
+                if not result.ok:
+                    break
     if check and not result.ok:
         raise VerifyError(result)
     return result
@@ -71,28 +88,6 @@ def _prepared(model: Any, path: Path, place: Path, record: Mapping[str, Any]) ->
     if path.is_file() and len(prepared.parts) == 1:  # under whatever name
         return replace(prepared, parts=(replace(prepared.parts[0], file_name=path.name),))
     return prepared
-
-
-def _graphs(prepared: Prepared, place: Path, given: tuple[Call, ...], options: Mapping[str, Any]) -> Result:
-    """Return the result of the last graph; of the first that differs, where one does."""
-    with dense_experts(prepared.model):
-        for part in prepared.parts:
-            result = _graph(part, place, given if part is prepared.parts[-1] else (), options)
-            if not result.ok:
-                break
-    return result
-
-
-def _graph(part: GraphPart, place: Path, given: tuple[Call, ...], options: Mapping[str, Any]) -> Result:
-    return api.verify(
-        part.model,
-        place / part.file_name,
-        part.args,
-        examples=[*part.examples, *given],
-        ranges={**part.ranges, **(options.get("ranges") or {})},
-        check=False,
-        **{name: value for name, value in options.items() if name not in ("ranges", "progress")},
-    )
 
 
 def _calls(prepared: Prepared, args: Any, kwargs: Mapping[str, Any], examples: Sequence[Call]) -> tuple[Call, ...]:

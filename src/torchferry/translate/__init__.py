@@ -1,4 +1,4 @@
-"""Stage 3 of 8 · translate: Captured -> Translated.
+"""Stage 3 of 9 · translate: Captured -> Translated.
 
 `foreign/torch_onnx.py` is the door to torch.onnx, `ops/` what it lacks or gets wrong, `optimise.py` and `passes/` work on the
 graph, `names.py` and `provenance.py` keep the user's words, `opset.py` and `lowering/` fit it to the target, `save.py` writes it.

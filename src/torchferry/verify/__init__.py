@@ -1,4 +1,4 @@
-"""Stage 5 of 8 · verify: Translated -> Verified"""
+"""Stage 5 of 9 · verify: Translated -> Verified"""
 
 from __future__ import annotations
 

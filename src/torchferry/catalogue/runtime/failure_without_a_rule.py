@@ -15,6 +15,7 @@ DOING = {
     "translate": "translating the graph",
     "check": "checking the file",
     "verify": "comparing the file with the model",
+    "generate": "writing texts with the file",
 }
 _IN_WORDS = re.compile(r'File "([^"<\n]+)", line (\d+)')  # torch writes the stack of an operator into its messages
 
@@ -47,8 +48,7 @@ class FailureWithoutARule(Rule):
                     location=_last_user_line(step.fault),
                     evidence=attempts or tuple(f"{f.type_name}: {_line(f)}" for f in step.fault.chain()),
                 )
-        verified = case.value("verify")
-        for trial in verified.failed[:1] if verified is not None else ():
+        for trial in case.failed[:1]:
             words = "; ".join(d.words for d in trial.differences) or trial.note
             yield Diagnosis(
                 self.code,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 CERTIFICATE_KEY = "pkg.torchferry.certificate"
+QUANTISED_KEY = "pkg.torchferry.quantised"  # the precision of weights that were put into fewer bits
 SESSION_KEY = "pkg.torchferry.session"  # what a session must set for the file to be right; torchferry's own sessions read it
 CHUNK = 1 << 22
 STRING = 8  # onnx.TensorProto.STRING

@@ -41,6 +41,7 @@ from torchferry.records.findings.file import (
     WeightsMissing,
     WeightsTruncated,
 )
+from torchferry.records.findings.generate import TextDiffers, WeightsQuantised
 from torchferry.records.findings.graph import (
     AtenOperator,
     BranchTypesDiffer,
@@ -90,6 +91,7 @@ from torchferry.records.findings.inputs import (
     SizeGivenUp,
     SwappedArguments,
 )
+from torchferry.records.findings.outside import ModelNotLoaded, ProcessEnded
 from torchferry.records.findings.run import (
     AllocationTooLarge,
     BakedSize,
@@ -121,9 +123,6 @@ from torchferry.records.findings.run import (
     RuntimeDied,
     Shapes,
     SizesDisagree,
-)
-from torchferry.records.findings.tasks import (
-    WeightsQuantised,
 )
 from torchferry.records.findings.translate import (
     ComplexOperator,
@@ -232,6 +231,7 @@ __all__ = [
     "MaskedRowNan",
     "MendNotShown",
     "MisboundArgument",
+    "ModelNotLoaded",
     "ModernForm",
     "MostlyExcused",
     "MovingSizes",
@@ -268,6 +268,7 @@ __all__ = [
     "Parametrised",
     "PartInTraining",
     "PathTrouble",
+    "ProcessEnded",
     "ProductCutOff",
     "QuantisedPart",
     "RandomOutput",
@@ -293,6 +294,7 @@ __all__ = [
     "SparseTensor",
     "StateChanges",
     "SwappedArguments",
+    "TextDiffers",
     "TieOrder",
     "TransformersPatches",
     "TypeConflict",

@@ -3,34 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 
-from torchferry.records import Tolerance
-from torchferry.tasks import verify_generation
+from torchferry.generate.texts import allowance
+from torchferry.records import Padding, Tolerance
 
 LENGTHS = (3, 5, 8)  # of the texts, in one batch
 Answer = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # ids and mask -> logits of every token
-
-
-@dataclass(frozen=True, slots=True)
-class Padding:
-    """How far the logits after a text move when it is padded, in the model and in the graph; and how far they may by rounding."""
-
-    left: tuple[float, float]  # of the model, of the graph: as a multiple of what is allowed
-    right: tuple[float, float]
-
-    def words(self) -> str:
-        """Return what was measured, in words."""
-        moves = {side: max(far) for side, far in (("left", self.left), ("right", self.right)) if max(far) > 1}
-        if not moves:
-            return "padding: a text gets the same answer alone, padded on the left and padded on the right (measured)"
-        where = " and ".join(moves)
-        own = all(far[0] > 1 for side, far in (("left", self.left), ("right", self.right)) if side in moves)
-        whose = "in the model as in the file" if own else "in the file, and not in the model"
-        advice = "" if len(moves) > 1 else f"; pad on the {'right' if 'left' in moves else 'left'}"
-        return f"padding: padded on the {where} a text gets another answer than alone, {whose} (measured){advice}"
 
 
 def measure(model: Answer, graph: Answer, vocabulary: int, most: int | None, allowed: Tolerance) -> Padding | None:
@@ -54,6 +34,6 @@ def _moved(answer: Answer, texts: list[torch.Tensor], filler: torch.Tensor, left
     for row, text in enumerate(texts):
         alone = answer(text[None], torch.ones_like(text[None]))[0, -1]
         padded = given[row, -1 if left else len(text) - 1]
-        ratio = (padded - alone).abs() / verify_generation.allowance(alone, allowed)
+        ratio = (padded - alone).abs() / allowance(alone, allowed)
         worst = max(worst, float(ratio.nan_to_num(nan=torch.inf).max()))
     return worst

@@ -31,7 +31,7 @@ def verify_generation(model: Any, runtime: Any, writings: Sequence[Writing], all
         model.eval()
         for number, writing in enumerate(writings, 1):
             trials.append(_trial(model, runtime, writing, allowed))
-            tell(Event("tick", "verify", writing.name, done=number, total=len(writings)))
+            tell(Event("tick", "generate", writing.name, done=number, total=len(writings)))
     return tuple(trials)
 
 
@@ -102,7 +102,8 @@ def _compare(wanted: Any, got: Any, allowed: Tolerance) -> tuple[tuple[Differenc
         ratio[ours == theirs] = 0.0  # minus infinity stands for "never" on both sides
         ratio[~counted] = 0.0
         if not bool((ratio <= 1).all()):  # so that NaN counts as different
-            return (_logits_differ(step, ratio, gap),), float(ratio.nan_to_num(nan=torch.inf).max()), float(gap.max())
+            found = (_logits_differ(step, ratio, gap), *_first_other_token(wanted.sequences[:, first:], got.sequences[:, first:]))
+            return found, float(ratio.nan_to_num(nan=torch.inf).max()), float(gap.max())
         worst, most = max(worst, float(ratio.max())), max(most, float(gap[counted].max()) if counted.any() else 0.0)
         mine, yours = got.sequences[:, first + step], wanted.sequences[:, first + step]
         for row in torch.nonzero(counted & (mine != yours)).flatten().tolist():
@@ -136,6 +137,13 @@ def _logits_differ(step: int, ratio: torch.Tensor, gap: torch.Tensor) -> Differe
 
 def _tokens_differ(step: int, row: int, mine: int, yours: int) -> Difference:
     return Difference("tokens", "value", f"token {mine} at step {step} of row {row}, eager writes {yours}", at=(row, step))
+
+
+def _first_other_token(wanted: torch.Tensor, got: torch.Tensor) -> Iterator[Difference]:
+    """Yield the first token that is another one, if any is."""
+    steps = min(wanted.shape[1], got.shape[1])
+    for step, row in torch.nonzero((got[:, :steps] != wanted[:, :steps]).T)[:1].tolist():
+        yield _tokens_differ(step, row, int(got[row, step]), int(wanted[row, step]))
 
 
 def _copies(inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

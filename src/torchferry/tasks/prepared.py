@@ -1,28 +1,13 @@
-"""A transformers model made ready for the pipeline: a module of plain tensors, example calls, and names."""
+"""A transformers model made ready for the pipeline: a Job for each graph, and what the directory of them is asked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchferry.records import Call, Tolerance, Trial
-from torchferry.tasks.padding import Padding
-
-
-@dataclass(frozen=True, slots=True)
-class GraphPart:
-    """One graph: the arguments of `torchferry.export` that it takes to get it, by the same names."""
-
-    file_name: str
-    model: Any
-    args: tuple[Any, ...]
-    input_names: tuple[str, ...]
-    output_names: tuple[str, ...]
-    dynamic_shapes: tuple[Any, ...]  # for each argument {axis: "dim name" or expression}
-    ranges: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
-    examples: tuple[Call, ...] = ()
+from torchferry.records import Call, Job, Padding, Tolerance, Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +18,7 @@ class Prepared:
     """
 
     task: str
-    parts: tuple[GraphPart, ...]  # the one that generates last
+    parts: tuple[Job, ...]  # the one that generates last
     model: Any
     longest: int | None  # how long a text may be; None for no end
     write: Callable[[Path, Tolerance], tuple[Trial, ...]]
