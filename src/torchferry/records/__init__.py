@@ -8,7 +8,7 @@ A fault in the user's model is a value in here (`Fault`, `Finding`), never an ex
 """
 
 from torchferry.records.answers import Attempt, Bound, Captured, Checked, Guard, Translated
-from torchferry.records.case import GUESSED, SAFETY_ORDER, Case, Diagnosis, History, Repair, Safety, Severity, Step
+from torchferry.records.case import GUESSED, SAFETY_ORDER, Case, Diagnosis, History, Remedy, Repair, Safety, Severity, Step
 from torchferry.records.edits import Edit, Facts
 from torchferry.records.evidence import (
     FAILING,
@@ -54,6 +54,7 @@ __all__ = [
     "Job",
     "Location",
     "Outcome",
+    "Remedy",
     "Repair",
     "Safety",
     "Severity",
