@@ -121,6 +121,7 @@ from torchferry.records.findings.run import (
     RuntimeDied,
     Shapes,
     SizesDisagree,
+    SizeSuspected,
 )
 from torchferry.records.findings.tasks import (
     WeightsQuantised,
@@ -287,6 +288,7 @@ __all__ = [
     "Shown",
     "SizeBaked",
     "SizeGivenUp",
+    "SizeSuspected",
     "SizesDisagree",
     "Sniffed",
     "SparseFunction",

@@ -2,11 +2,13 @@
 
 captures   a capture that stopped: lines to rewrite, other strategies, and what else is in the way
 rewrites   the lines to rewrite so that a capture succeeds
+baked/     a file that fails on a feed: readings of its constants under which sizes of an example can move
 """
 
 from __future__ import annotations
 
 from torchferry.records import Case, Step
+from torchferry.records.findings import SizeSuspected
 
 __all__ = ["searched"]
 
@@ -17,4 +19,8 @@ def searched(case: Case, step: Step) -> Step:
         from torchferry.repair.search import captures
 
         return captures.searched(case, step)
+    if any(isinstance(finding, SizeSuspected) for finding in step.findings):
+        from torchferry.repair.search.baked import suspects
+
+        return suspects.searched(case, step)
     return step
