@@ -18,7 +18,6 @@ from torchferry.check.reading import external, graph, source_line, structure, un
 from torchferry.check.reading.incoming import Arrival
 from torchferry.check.running import run, unchanged
 from torchferry.check.running.feeds import Declared
-from torchferry.check.running.opened import Opened
 from torchferry.check.running.opening import Opening, explain, refusal
 from torchferry.check.support import products
 from torchferry.check.support.of_release import lacking
@@ -102,7 +101,7 @@ def _open_and_run(
     if site.asked is not None and not site.asked.installed and (lacks := lacking(model, site.asked)):
         return lacks, 0
     found: list[Finding] = [*structure.duplicate_initializers(model), *products.findings(model, site.home)]
-    opened = Opened.of(site.worker, key, site.home, site.scratch, model)
+    opened = run.Opened.of(site.worker, key, site.home, site.scratch, model)
     mended = job.onnx is not None and used != job.onnx
     coerce = bool(job.edits_for(CoerceFeeds))
     ran = run.on_given(opened, job.feeds, coerce) if job.feeds else run.on_made(opened, keep=mended)
@@ -125,7 +124,7 @@ def _ort_format(job: Job, arrival: Arrival, known: bool) -> Step:
     if isinstance(key, Fault):
         return Step("check", value, findings=(refusal(None, key),))
     declared = tuple(Declared(*d) for d in worker.inputs(key))
-    opened = Opened(worker, key, path.parent, arrival.folder, None, declared)
+    opened = run.Opened(worker, key, path.parent, arrival.folder, None, declared)
     ran = run.on_given(opened, job.feeds, bool(job.edits_for(CoerceFeeds)))
     return Step("check", replace(value, reached=2 if ran.all_ran else 1), findings=ran.findings)
 

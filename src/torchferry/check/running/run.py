@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 
 from torchferry.check.running import causes, hazards, made_feeds
 from torchferry.check.running.feeds import Change, Declared, Fitted, Refusal, fit, misfits
-from torchferry.check.running.opened import Opened
-from torchferry.check.running.trace import Feed
+from torchferry.check.running.trace import Feed, Tracer
+from torchferry.check.types import dtypes
 from torchferry.records import Fault, Finding, Location
 from torchferry.records.findings import (
     EmptyAxis,
@@ -26,8 +28,32 @@ from torchferry.records.findings import (
     RunFailed,
     SizeSuspected,
 )
+from torchferry.worker import Worker
 
 DEATHS = ("TimeLimit", "ProcessDied")
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A model that opens: the session's key in the worker, the graph (None: not readable), and what it declares."""
+
+    worker: Worker
+    key: str
+    home: Path
+    scratch: Path
+    model: onnx.ModelProto | None
+    declared: tuple[Declared, ...]
+    optional: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, worker: Worker, key: str, home: Path, scratch: Path, model: onnx.ModelProto) -> Opened:
+        """Return a model with what its graph declares."""
+        stored = {t.name for t in model.graph.initializer}
+        declared = tuple(_declared(i) for i in model.graph.input if i.name not in stored)
+        return cls(worker, key, home, scratch, model, declared, tuple(i.name for i in model.graph.input if i.name in stored))
+
+    def tracer(self) -> Tracer | None:
+        return None if self.model is None else Tracer(self.worker, self.model, self.home, self.scratch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +182,22 @@ def _is_turned(spec: Declared, array: np.ndarray) -> bool:
     """Whether a fixed size that is not fed stands at another axis, where it is not declared: an image with its channels last."""
     lost = [spec.shape[i] for i in misfits(spec, array) if spec.shape and (i or spec.shape[i] != 1)]  # a batch of 1 is no sign
     return any(got in lost and want != got for want, got in zip(spec.shape or (), array.shape, strict=True))
+
+
+def _declared(value: onnx.ValueInfoProto) -> Declared:
+    kind = value.type.tensor_type
+    if not value.type.HasField("tensor_type"):
+        return Declared(value.name, _other_type(value.type), None)
+    shape = (
+        tuple(d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in kind.shape.dim)
+        if kind.HasField("shape")
+        else None
+    )
+    return Declared(value.name, f"tensor({dtypes.word(kind.elem_type)})", shape)
+
+
+def _other_type(kind: onnx.TypeProto) -> str:
+    """Return the word for a type that is no tensor; for a list of tensors as onnxruntime writes it."""
+    if kind.HasField("sequence_type") and kind.sequence_type.elem_type.HasField("tensor_type"):
+        return f"seq(tensor({dtypes.word(kind.sequence_type.elem_type.tensor_type.elem_type)}))"
+    return kind.WhichOneof("value") or "unknown"

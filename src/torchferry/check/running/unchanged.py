@@ -10,7 +10,7 @@ import numpy as np
 
 from torchferry.check.proof import mends
 from torchferry.check.proof.mending import Mending
-from torchferry.check.running.opened import Opened
+from torchferry.check.running.run import Opened
 from torchferry.check.running.trace import Feed
 from torchferry.edits.check import CastAround
 from torchferry.records import Fault

@@ -13,7 +13,7 @@ from torchferry.check.reading import source_line
 from torchferry.check.reading.expressions import evaluate
 from torchferry.check.reading.incoming import child
 from torchferry.check.running.feeds import Declared
-from torchferry.check.running.opened import Opened
+from torchferry.check.running.run import Opened
 from torchferry.check.running.trace import Feed, Tracer
 from torchferry.records import Case, Fault, Finding, Step
 from torchferry.records.findings import BakedSize, FixedSize, MovingSizes, NodeFailed, SizeSuspected
