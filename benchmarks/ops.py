@@ -37,6 +37,7 @@ import torchferry
 from torchferry.capture import capture
 from torchferry.edits.capture import PrepareFloat32Kernels
 from torchferry.records import Bound, Case, Edit, Fault, Job, Signature, Step, TensorSpec
+from torchferry.repair.search import searched
 from torchferry.translate import translate
 from torchferry.verify.arrays import arrays
 from torchferry.worker import Worker
@@ -79,7 +80,7 @@ def _ours(call: Call, folder: Path, edits: tuple[Edit, ...]) -> Path | str:
     bound = Bound(call, call.tensors, Signature(specs), names, None, vary=lambda *_: (), feeds=lambda *_: {})
     case = Case(Job(workspace=folder, edits=edits), (Step("inputs", value=bound),))
     for stage in (capture, translate):
-        step = stage(case)
+        step = searched(case, stage(case))
         if step.fault is not None:
             return f"{step.fault.type_name}: {step.fault.text}"
         case = replace(case, steps=(*case.steps, step))
@@ -177,7 +178,8 @@ def fingerprint(who: str) -> str:
     parts = [f"{name} {metadata.version(name)}" for name in ("torch", "onnx", "onnxscript", "onnxruntime")]
     if who == "ours":
         folder = Path(str(torchferry.__file__)).parent
-        files = sorted([*(folder / "capture").rglob("*.py"), *(folder / "translate").rglob("*.py")])
+        rooms = (folder / "capture", folder / "repair" / "search", folder / "translate")
+        files = sorted(f for room in rooms for f in room.rglob("*.py"))
         parts.append(hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()[:12])
     return ", ".join(parts)
 

@@ -45,6 +45,14 @@ def test_stages_import_neither_each_other_nor_what_is_above_them(path: Path) -> 
     assert not wrong, f"{path.name} imports {sorted(wrong)}"
 
 
+@pytest.mark.parametrize("path", [p for p in FILES if part(p) == "repair"], ids=lambda p: str(p.relative_to(SOURCE)))
+def test_of_the_repair_only_the_search_knows_stages_and_loads_what_they_load(path: Path) -> None:
+    if (SOURCE / "repair" / "search") in path.parents and path.stem != "__init__":
+        return
+    stages = {f"torchferry.{stage}" for stage in STAGES} | {"torch", "onnx"}
+    assert not {name for name in imports(path) if any(name == s or name.startswith(s + ".") for s in stages)}
+
+
 @pytest.mark.parametrize("path", [p for p in FILES if part(p) in FOUNDATIONS], ids=lambda p: p.name)
 def test_foundations_import_neither_torch_nor_onnx(path: Path) -> None:
     assert not {name.split(".")[0] for name in imports(path)} & {"torch", "onnx", "onnxruntime", "onnxscript", "transformers"}

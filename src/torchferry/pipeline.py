@@ -5,6 +5,7 @@
 A stage is a function from the Case so far to a Step. A fault in the user's model is a value in that Step, so the whole
 story is there when the diagnosis is made; a repair is data that edits the Job, so that the same stages prove it.
 Only a Job whose file completes a directory that generates has the stage in brackets, which it reaches when its trials agree.
+Where a stage was stopped, `repair/search/` tries ways past that first; an answer that it gets is not asked for again.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from torchferry.records import (
     Captured,
     Case,
     Checked,
+    Edit,
     Fault,
     Generated,
     History,
@@ -107,7 +109,7 @@ def _rerun(history: History, job: Job, repair: Repair, until: float) -> Case:
     edited = _in_own_folder(history.best.job.plus(repair.edit), job, len(history.cases))
     left = max(1.0, until - time.perf_counter())
     edited = replace(edited, budget=replace(job.budget, time_limit=min(job.budget.time_limit, left)))
-    return run(edited, _still_true(history.best, repair.edit.stage))
+    return run(edited, _still_true(history.best, repair.edit))
 
 
 def _in_own_folder(job: Job, whole: Job, number: int) -> Job:
@@ -137,13 +139,22 @@ def _answer(stage: Stage, case: Case) -> Step:
 
 
 def _carried_out(stage: Stage, case: Case) -> Step:
-    """Return a stage's answer; torch is loaded only if there is a model."""
+    """Return a stage's answer, with what a search found where it was stopped; torch is loaded only if there is a model."""
     if case.job.model is None:
-        return _stage(stage)(case)
+        return _searched(case, _stage(stage)(case))
     from torchferry.eager import balanced
 
     with balanced():
-        return _stage(stage)(case)
+        return _searched(case, _stage(stage)(case))
+
+
+def _searched(case: Case, step: Step) -> Step:
+    """Return an answer with what a search for ways past the stage's troubles adds to it."""
+    if step.fault is None and not step.findings:
+        return step
+    from torchferry.repair.search import searched
+
+    return searched(case, step)
 
 
 def _words(step: Step) -> str:
@@ -186,7 +197,10 @@ def _stage(stage: Stage) -> Callable[[Case], Step]:
     return function
 
 
-def _still_true(case: Case, edited: Stage) -> tuple[Step, ...]:
-    """Return the answers that an edit of a stage leaves as they were: those of the stages before it."""
-    before = case.job.stages[: case.job.stages.index(edited)]
-    return tuple(step for step in case.steps if step.stage in before)
+def _still_true(case: Case, edit: Edit) -> tuple[Step, ...]:
+    """Return the answers that are known with one more edit: of the stages before its own, and of that where a search has it."""
+    before = case.job.stages[: case.job.stages.index(edit.stage)]
+    stopped = case.step(edit.stage)
+    remedy = stopped.remedy if stopped is not None else None
+    found = [remedy.answer] if remedy is not None and remedy.edit == edit else []
+    return (*(step for step in case.steps if step.stage in before), *found)

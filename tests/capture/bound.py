@@ -10,6 +10,7 @@ from torchferry.capture import capture
 from torchferry.edits.capture import Rewrite
 from torchferry.records import Bound, Case, Dim, Edit, Job, Signature, Step, TensorSpec
 from torchferry.records.findings import RewritesFound
+from torchferry.repair.search import searched
 
 
 def bound(model: torch.nn.Module, args: tuple[torch.Tensor, ...], moving: dict[int, dict[int, str]]) -> Bound:
@@ -46,8 +47,9 @@ def _flat(model: torch.nn.Module, names: list[str]) -> torch.nn.Module:
 
 
 def captured(what: Bound, *edits: Edit) -> Step:
-    """Return the capture stage's answer."""
-    return capture(Case(Job(edits=edits), (Step("inputs", what),)))
+    """Return the capture stage's answer, with what the search found where it was stopped."""
+    case = Case(Job(edits=edits), (Step("inputs", what),))
+    return searched(case, capture(case))
 
 
 def healed(what: Bound) -> Step:

@@ -12,6 +12,7 @@ import torch
 from torchferry.capture import capture
 from torchferry.foreign import onnxruntime as ort
 from torchferry.records import Bound, Captured, Case, Job, Signature, Step, TensorSpec
+from torchferry.repair.search import searched
 from torchferry.translate import translate
 
 
@@ -68,7 +69,7 @@ def through_capture(model: Any, args: Sequence[torch.Tensor], folder: Path, axes
     names = tuple(f"y{i}" for i in range(len(module(*[a.clone() for a in args]))))
     bound = Bound(module, tuple(args), Signature(specs), names, (shapes,), vary=lambda *_: args, feeds=lambda *_: {})
     started = Case(Job(workspace=folder), (Step("inputs", value=bound),))
-    captured = capture(started)
+    captured = searched(started, capture(started))
     return captured if captured.fault else translate(Case(started.job, (*started.steps, captured)))
 
 

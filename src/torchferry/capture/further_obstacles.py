@@ -11,8 +11,8 @@ from torchferry import eager
 from torchferry.capture import source_map, strategies, where
 from torchferry.capture.attempt import once
 from torchferry.capture.rewrites import given, sites
-from torchferry.capture.rewrites.explore import data_dependence, stop
 from torchferry.capture.rewrites.syntax_tree import CannotRewrite
+from torchferry.capture.stops import data_dependence, stop
 from torchferry.records import Bound, Fault, Finding, Location
 from torchferry.records.sites import Site
 
@@ -64,5 +64,5 @@ def _next(module: Any, bound: Bound, chosen: list[Site]) -> Fault | None:
 
 def _finding(module: Any, fault: Fault, place: Location) -> Finding:
     if where.data_dependent(fault):
-        return data_dependence(module, fault, place)
+        return data_dependence(fault, place, sites.candidates(module, str(place.file), int(place.line or 0)))
     return stop(fault, place)

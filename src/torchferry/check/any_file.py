@@ -21,7 +21,6 @@ from torchferry.check.running.feeds import Declared
 from torchferry.check.running.opening import Opening, explain, refusal
 from torchferry.check.support import products
 from torchferry.check.support.of_release import lacking
-from torchferry.check.types import dtypes
 from torchferry.edits.check import CastAround, CoerceFeeds, FlipWeights, GraphPass, ReadAs
 from torchferry.records import Case, Checked, Fault, Finding, Job, Location, Step
 from torchferry.records.findings import NotAModel, Sniffed, WeightsAreText
@@ -102,10 +101,7 @@ def _open_and_run(
     if site.asked is not None and not site.asked.installed and (lacks := lacking(model, site.asked)):
         return lacks, 0
     found: list[Finding] = [*structure.duplicate_initializers(model), *products.findings(model, site.home)]
-    stored = {t.name for t in model.graph.initializer}
-    declared = tuple(_declared(i) for i in model.graph.input if i.name not in stored)
-    optional = tuple(i.name for i in model.graph.input if i.name in stored)
-    opened = run.Opened(site.worker, key, site.home, site.scratch, model, declared, optional)
+    opened = run.Opened.of(site.worker, key, site.home, site.scratch, model)
     mended = job.onnx is not None and used != job.onnx
     coerce = bool(job.edits_for(CoerceFeeds))
     ran = run.on_given(opened, job.feeds, coerce) if job.feeds else run.on_made(opened, keep=mended)
@@ -116,25 +112,6 @@ def _open_and_run(
         found += unchanged.findings(mending, job.onnx, precisely)
         found += unchanged.overflows(opened, job.edits_for(CastAround), ran.feeds)
     return [*found, *ran.findings], 2 if ran.all_ran else 1
-
-
-def _declared(value: onnx.ValueInfoProto) -> Declared:
-    kind = value.type.tensor_type
-    if not value.type.HasField("tensor_type"):
-        return Declared(value.name, _other_type(value.type), None)
-    shape = (
-        tuple(d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in kind.shape.dim)
-        if kind.HasField("shape")
-        else None
-    )
-    return Declared(value.name, f"tensor({dtypes.word(kind.elem_type)})", shape)
-
-
-def _other_type(kind: onnx.TypeProto) -> str:
-    """Return the word for a type that is no tensor; for a list of tensors as onnxruntime writes it."""
-    if kind.HasField("sequence_type") and kind.sequence_type.elem_type.HasField("tensor_type"):
-        return f"seq(tensor({dtypes.word(kind.sequence_type.elem_type.tensor_type.elem_type)}))"
-    return kind.WhichOneof("value") or "unknown"
 
 
 def _ort_format(job: Job, arrival: Arrival, known: bool) -> Step:

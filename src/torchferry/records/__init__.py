@@ -9,7 +9,7 @@ A fault in the user's model is a value in here (`Fault`, `Finding`), never an ex
 """
 
 from torchferry.records.answers import Attempt, Bound, Captured, Checked, Guard, Translated
-from torchferry.records.case import GUESSED, SAFETY_ORDER, Case, Diagnosis, History, Repair, Safety, Severity, Step
+from torchferry.records.case import GUESSED, SAFETY_ORDER, Case, Diagnosis, History, Remedy, Repair, Safety, Severity, Step
 from torchferry.records.edits import Edit, Facts
 from torchferry.records.evidence import (
     FAILING,
@@ -60,6 +60,7 @@ __all__ = [
     "Location",
     "Outcome",
     "Padding",
+    "Remedy",
     "Repair",
     "Safety",
     "Severity",

@@ -33,10 +33,19 @@ class Step:
     notes: tuple[str, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     seconds: float = 0.0
+    remedy: Remedy | None = field(default=None, compare=False, repr=False)  # what a search found, for the pass with its edit
 
     def __post_init__(self) -> None:
         if (self.value is None) == (self.fault is None):
             raise ValueError(f"a step has a value or a fault, exactly one (stage {self.stage})")
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """An edit under which a search got an answer out of a stage that had stopped, and that answer."""
+
+    edit: Edit
+    answer: Step
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,4 +90,4 @@ def _slim(case: Case) -> Case:
 
 def _slim_step(step: Step) -> Step:
     heavy = {name: None for name in ("program", "model") if hasattr(step.value, name)}
-    return replace(step, value=replace(step.value, **heavy)) if heavy else step
+    return replace(step, value=replace(step.value, **heavy) if heavy else step.value, remedy=None)

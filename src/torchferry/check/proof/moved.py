@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import onnx
 
-from torchferry.check.baked.reshape import Moved
 from torchferry.check.proof import rows, stretched, tables, values, windows
-from torchferry.check.proof.moved_size import MovedSize, Run, Size, draw
+from torchferry.check.proof.moved_size import Moved, MovedSize, Run, Size, draw
 from torchferry.check.proof.runs import Running, close
 from torchferry.check.running.trace import Feed, Tracer
 

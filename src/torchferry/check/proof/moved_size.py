@@ -12,6 +12,7 @@ from torchferry.check.proof import values
 from torchferry.check.running.trace import Feed
 
 Run = Callable[[Feed], list[Any] | None]
+Moved = list[tuple[str, int, int, int]]  # (input of the graph, axis, the example's size, the other size)
 
 
 @dataclass(frozen=True, slots=True)

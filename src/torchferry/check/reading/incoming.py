@@ -37,10 +37,15 @@ def received(job: Job) -> Iterator[Arrival]:
     if job.onnx is None or job.workspace is None:
         raise ValueError("a job without a model needs a file and a workspace")
     sniffed = sniff(job.onnx)
-    with Worker(_patience(job), _memory()) as worker:
+    with child(job) as worker:
         if sniffed.kind == "onnx" and not job.edits_for(CheckEdit):
             worker.begin_open(job.onnx)
         yield Arrival(job.onnx, job.workspace, sniffed, worker)
+
+
+def child(job: Job) -> Worker:
+    """Return a child process in which the job's file can be opened and run."""
+    return Worker(_patience(job), _memory())
 
 
 def _patience(job: Job) -> float:

@@ -1,8 +1,11 @@
-"""Does the file run on these feeds? Each is made to fit, run, and a failure traced to its cause and, if known, its cure."""
+"""Does the file run on these feeds? Each is made to fit, run, and a failure traced to its cause.
+
+Where sizes of an example may be to blame, that is a suspicion: `repair/search/baked/` looks for a way to free them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,27 +13,23 @@ from typing import Any
 import numpy as np
 import onnx
 
-from torchferry.check.baked import guesses, search
-from torchferry.check.reading.expressions import evaluate
 from torchferry.check.running import causes, hazards, made_feeds
 from torchferry.check.running.feeds import Change, Declared, Fitted, Refusal, fit, misfits
-from torchferry.check.running.trace import Failure, Feed, Tracer
+from torchferry.check.running.trace import Feed, Tracer
+from torchferry.check.types import dtypes
 from torchferry.records import Fault, Finding, Location
 from torchferry.records.findings import (
-    BakedSize,
     EmptyAxis,
     FeedFinding,
     FixedSize,
     IndexOutOfRange,
     MadeFeedFails,
-    MovingSizes,
-    NodeFailed,
     NoFeedMade,
     RunFailed,
+    SizeSuspected,
 )
 from torchferry.worker import Worker
 
-MOST_GUESSES = 40
 DEATHS = ("TimeLimit", "ProcessDied")
 
 
@@ -45,6 +44,13 @@ class Opened:
     model: onnx.ModelProto | None
     declared: tuple[Declared, ...]
     optional: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, worker: Worker, key: str, home: Path, scratch: Path, model: onnx.ModelProto) -> Opened:
+        """Return a model with what its graph declares."""
+        stored = {t.name for t in model.graph.initializer}
+        declared = tuple(_declared(i) for i in model.graph.input if i.name not in stored)
+        return cls(worker, key, home, scratch, model, declared, tuple(i.name for i in model.graph.input if i.name in stored))
 
     def tracer(self) -> Tracer | None:
         return None if self.model is None else Tracer(self.worker, self.model, self.home, self.scratch)
@@ -81,9 +87,13 @@ def on_given(opened: Opened, feeds: Sequence[Feed], coerce: bool) -> Ran:
     good: list[Feed] = [item.feed for item, output in zip(fitted, outputs, strict=True) if output is not None]
     for index, fault in failed:
         found += _why(opened, fitted[index].feed, fault, good)
-    # one input may be wrong at several axes
-    unique = list({(type(f), str(f.location), getattr(f, "axis", None)): f for f in found}.values())
-    return Ran(tuple(unique), tuple(outputs), tuple(item.feed for item in fitted))
+    return Ran(_distinct(found), tuple(outputs), tuple(item.feed for item in fitted))
+
+
+def _distinct(found: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return one finding of each kind for each place, the last; one input may be wrong at several axes."""
+    unlike = (id(f) if isinstance(f, SizeSuspected) else (type(f), f.location, getattr(f, "axis", None)) for f in found)
+    return tuple(dict(zip(unlike, found, strict=True)).values())
 
 
 def on_made(opened: Opened, keep: bool) -> Ran:
@@ -129,9 +139,7 @@ def _silent(opened: Opened, feed: Feed, outputs: list[Any]) -> list[Finding]:
             return [*found, replace(cause, hidden=True) if isinstance(cause, IndexOutOfRange) else cause]
     failure = hazards.resized_batch(tracer, opened.declared, feed)
     if failure is not None:
-        cause = causes.explain(tracer, failure, feed)
-        size = _baked(opened, tracer, failure, cause, feed, [])
-        return [*found, *([replace(size, hidden=True)] if size is not None else [])]
+        return [*found, SizeSuspected(feed, (causes.explain(tracer, failure, feed),), hidden=True)]
     return [*found, *hazards.nan(tracer, feed, outputs)]
 
 
@@ -142,46 +150,32 @@ def _why(opened: Opened, feed: Feed, fault: Fault, good: list[Feed]) -> Sequence
     fixed = [(d, axis) for d in opened.declared for axis in misfits(d, feed.get(d.name))]
     tracer = opened.tracer()
     if fixed:
-        return _fixed_sizes(opened, tracer, feed, fixed)
+        return _fixed_sizes(feed, fixed, suspected=tracer is not None)
     if disagree := hazards.disagreeing(opened.declared, feed):
         return disagree
     if tracer is None:
         return [causes.explain_without_graph(fault)]
     failure = tracer.failure(feed, fault)
     cause = causes.explain(tracer, failure, feed)
-    if not isinstance(cause, EmptyAxis | RunFailed):  # the values say why
-        return [cause]
-    return [_baked(opened, tracer, failure, cause, feed, good) or cause]
+    # where it is one of the others, the values say why
+    return [SizeSuspected(feed, (cause,), tuple(good)) if isinstance(cause, EmptyAxis | RunFailed) else cause]
 
 
-def _baked(opened: Opened, tracer: Tracer, failure: Failure, cause: NodeFailed, feed: Feed, good: list[Feed]) -> BakedSize | None:
-    """Return the failure as one of a size that was baked in, where there is a plan to free it."""
-    plan = _plan(opened, tracer, failure, feed, good)
-    if plan is None or cause.location is None:
-        return None
-    return BakedSize(cause.failure, _moving(plan, feed), location=cause.location)
-
-
-def _fixed_sizes(opened: Opened, tracer: Tracer | None, feed: Feed, fixed: list[tuple[Declared, int]]) -> list[FixedSize]:
-    """Return the inputs whose declared size is not that of the feed; with a plan where the graph can be freed of it."""
-    axes: dict[str, dict[str, str]] = {}
-    for spec, axis in fixed:
-        axes.setdefault(spec.name, {})[str(axis)] = _axis_name(spec, axis, feed)
-    example = {n: _resized(a, next((d for d in opened.declared if d.name == n), None), {}) for n, a in feed.items()}
-    turned = [d.name for d in opened.declared if d.name in axes and _is_turned(d, feed[d.name])]
-    plan = search.plan(tracer, example, feed, axes) if tracer is not None and not turned else None
-    moving = _moving(plan, feed) if plan else None
-    return [
+def _fixed_sizes(feed: Feed, fixed: list[tuple[Declared, int]], suspected: bool) -> Sequence[Finding]:
+    """Return the inputs whose declared size is not that of the feed; as a suspicion where the graph may be freed of it."""
+    turned = [d.name for d, _ in fixed if _is_turned(d, feed[d.name])]
+    found = tuple(
         FixedSize(
             axis,
             declared=(spec.shape or ())[axis],
             got=int(feed[spec.name].shape[axis]),
             turned=spec.name in turned,
-            plan=moving,
+            plan=None,
             location=Location(input_name=spec.name),
         )
         for spec, axis in fixed
-    ]
+    )
+    return [SizeSuspected(feed, found)] if suspected and not turned else found
 
 
 def _is_turned(spec: Declared, array: np.ndarray) -> bool:
@@ -190,69 +184,20 @@ def _is_turned(spec: Declared, array: np.ndarray) -> bool:
     return any(got in lost and want != got for want, got in zip(spec.shape or (), array.shape, strict=True))
 
 
-def _axis_name(spec: Declared, axis: int, feed: Feed) -> str:
-    """Name a freed axis: all inputs whose first axis is freed share the batch."""
-    return "batch" if axis == 0 else f"{spec.name}_{axis}"
+def _declared(value: onnx.ValueInfoProto) -> Declared:
+    kind = value.type.tensor_type
+    if not value.type.HasField("tensor_type"):
+        return Declared(value.name, _other_type(value.type), None)
+    shape = (
+        tuple(d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in kind.shape.dim)
+        if kind.HasField("shape")
+        else None
+    )
+    return Declared(value.name, f"tensor({dtypes.word(kind.elem_type)})", shape)
 
 
-def _plan(opened: Opened, tracer: Tracer, failure: Failure, feed: Feed, good: list[Feed]) -> search.FreeingPlan | None:
-    """Return a plan found from a feed that runs: one of the user's, or one of the sizes that constants speak of.
-
-    The first that is shown to be right; where none is, the first of all, as a guess.
-    """
-    plans = [p for g in good if _sizes(g) != _sizes(feed) and (p := search.plan(tracer, g, feed, {})) is not None]
-    sizes = _symbols(opened.declared, feed)
-    if plans or not sizes:
-        return next((p for p in plans if not p.guess), plans[0] if plans else None)
-    guessed: search.FreeingPlan | None = None
-    full = {s: v or 2 for s, v in sizes.items()}
-    likely = ([full] if full != sizes else []) + guesses.example_guesses(failure, tracer.model, sizes)
-    for guess in likely[:MOST_GUESSES]:
-        example = {n: _resized(a, next((d for d in opened.declared if d.name == n), None), guess) for n, a in feed.items()}
-        if isinstance(opened.worker.run(opened.key, example), Fault):
-            continue
-        if (plan := search.plan(tracer, example, feed, {})) is not None:
-            if not plan.guess:
-                return plan
-            guessed = guessed or plan
-    return guessed
-
-
-def _sizes(feed: Feed) -> dict[str, tuple[int, ...]]:
-    return {name: np.shape(array) for name, array in feed.items()}
-
-
-def _symbols(declared: Sequence[Declared], feed: Feed) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for spec in declared:
-        array = feed.get(spec.name)
-        for axis, size in enumerate(spec.shape or ()):
-            if (
-                isinstance(size, str)
-                and size.isidentifier()
-                and isinstance(array, np.ndarray)
-                and array.ndim == len(spec.shape or ())
-            ):
-                found.setdefault(size, array.shape[axis])
-    return found
-
-
-def _resized(array: Any, spec: Declared | None, sizes: Mapping[str, int]) -> Any:
-    """Return an array cut or repeated to the sizes that are declared, or assigned to their names."""
-    if spec is None or not isinstance(array, np.ndarray) or array.ndim != len(spec.shape or ()):
-        return array
-    for axis, size in enumerate(spec.shape or ()):
-        wanted = (
-            size if isinstance(size, int) and size >= 0 else evaluate(size, sizes) if isinstance(size, str) and sizes else None
-        )
-        if wanted is not None and wanted != array.shape[axis]:
-            if array.shape[axis]:
-                array = np.take(array, np.arange(wanted) % array.shape[axis], axis=axis)
-            else:
-                array = np.ones((*array.shape[:axis], wanted, *array.shape[axis + 1 :]), array.dtype)
-    return np.ascontiguousarray(array) if array.ndim else array  # numpy gives a scalar an axis
-
-
-def _moving(plan: search.FreeingPlan, feed: Feed) -> MovingSizes:
-    example, fed = ({n: a.shape for n, a in f.items() if isinstance(a, np.ndarray)} for f in (plan.example, feed))
-    return MovingSizes(plan.axes, plan.rewrites, plan.guess, example, fed)
+def _other_type(kind: onnx.TypeProto) -> str:
+    """Return the word for a type that is no tensor; for a list of tensors as onnxruntime writes it."""
+    if kind.HasField("sequence_type") and kind.sequence_type.elem_type.HasField("tensor_type"):
+        return f"seq(tensor({dtypes.word(kind.sequence_type.elem_type.tensor_type.elem_type)}))"
+    return kind.WhichOneof("value") or "unknown"

@@ -123,6 +123,7 @@ from torchferry.records.findings.run import (
     RuntimeDied,
     Shapes,
     SizesDisagree,
+    SizeSuspected,
 )
 from torchferry.records.findings.translate import (
     ComplexOperator,
@@ -288,6 +289,7 @@ __all__ = [
     "Shown",
     "SizeBaked",
     "SizeGivenUp",
+    "SizeSuspected",
     "SizesDisagree",
     "Sniffed",
     "SparseFunction",

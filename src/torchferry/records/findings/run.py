@@ -195,6 +195,20 @@ class BakedSize(NodeFailed):
 
 
 @dataclass(frozen=True, slots=True)
+class SizeSuspected(Finding):
+    """A feed that fails, or that comes out wrong without a word (`hidden`), perhaps for sizes of an example that are baked in.
+
+    It is what the stage says to the search, which puts `FixedSize` with a plan or `BakedSize` in its place, or what is said
+    without one: nothing where it is hidden.
+    """
+
+    feed: Mapping[str, Any] = field(compare=False, repr=False)  # as it was run
+    said: tuple[FixedSize | NodeFailed, ...]
+    good: tuple[Mapping[str, Any], ...] = field(default=(), compare=False, repr=False)  # feeds that run
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class MadeFeedFails(Finding):
     """No feed that was made from the declarations runs."""
 

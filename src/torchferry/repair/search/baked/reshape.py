@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import onnx
 
+from torchferry.check.proof.moved_size import Moved
 from torchferry.check.reading import graph
 
-Moved = list[tuple[str, int, int, int]]  # (input of the graph, axis, the example's size, the other size)
 Shape = tuple[int, ...]
 MOST_READINGS = 3  # of an axis that is divided into several: which of them moves
 

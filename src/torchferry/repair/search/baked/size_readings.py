@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import onnx
 
-from torchferry.check.baked import patterns
-from torchferry.check.baked.reshape import Moved, new_targets
+from torchferry.check.proof.moved_size import Moved
 from torchferry.check.reading import graph
 from torchferry.check.running.trace import Values, ancestors
+from torchferry.repair.search.baked import patterns
+from torchferry.repair.search.baked.reshape import new_targets
 
 LAST = (1 << 63) - 1  # as far as an axis goes
 ELEMENTWISE = frozenset({

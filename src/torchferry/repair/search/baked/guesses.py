@@ -6,14 +6,13 @@ from collections.abc import Mapping
 
 import onnx
 
-from torchferry.check.baked.size_readings import ELEMENTWISE, RECURRENT
 from torchferry.check.reading import graph
-from torchferry.check.running.trace import Failure
+from torchferry.repair.search.baked.size_readings import ELEMENTWISE, RECURRENT
 
 
-def example_guesses(failure: Failure, model: onnx.ModelProto, sizes: Mapping[str, int]) -> list[dict[str, int]]:
+def example_guesses(node: str, model: onnx.ModelProto, sizes: Mapping[str, int]) -> list[dict[str, int]]:
     """Return sizes at which the model may have been exported, likeliest first: numbers that its constants speak of."""
-    numbers = _numbers(model, failure.node)
+    numbers = _numbers(model, node)
     guesses: list[dict[str, int]] = []
     free = list(sizes)
     for near in (numbers[:6], numbers[:12]):

@@ -1,8 +1,8 @@
 """Sizes of an example that were baked into a graph: found by comparing a run at the example's sizes with one that fails.
 
 At each node that holds a constant, the shapes of both runs tell which entries of the constant are an example's size:
-those that stand for an axis which differs. The rewrites are planned here, tried out, shown to be right by `proof/moved.py`
-or else marked as a guess, and carried out by the passes.
+those that stand for an axis which differs. The rewrites are planned here, tried out, shown to be right by
+`check/proof/moved.py` or else marked as a guess, and carried out by the passes.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 import onnx
 
-from torchferry.check.baked.reshape import Moved
-from torchferry.check.baked.size_readings import cut_at_example, readings
 from torchferry.check.passes.shapes import free_axes, rewrite
 from torchferry.check.proof import moved, numbers, values
 from torchferry.check.proof.mixing import grows_in_a_sum, window_takes_all
+from torchferry.check.proof.moved_size import Moved
 from torchferry.check.proof.runs import all_identical, close
 from torchferry.check.reading import graph
 from torchferry.check.running.trace import Feed, Tracer, Values
 from torchferry.records import Fault
+from torchferry.repair.search.baked.size_readings import cut_at_example, readings
 
 MOST_TRIES = 400
 MOST_OTHERS = 40  # tries for other readings beside one that is shown

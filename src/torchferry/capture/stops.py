@@ -1,0 +1,32 @@
+"""A line that stopped a capture, as a finding: its code, and what was said of it."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Sequence
+
+from torchferry.records import Fault, Location
+from torchferry.records.findings import CaptureStopped, DataDependent
+from torchferry.records.sites import Site
+
+
+def data_dependence(fault: Fault, place: Location, options: Sequence[Site], cleared: bool = False) -> DataDependent:
+    """Return a line that needs values, with the kind of statement that it is, by the rewrites that may suit it."""
+    return DataDependent(options[0].kind if options else "none", code_at(place), summary(fault), cleared, location=place)
+
+
+def stop(fault: Fault, place: Location | None, pinned: tuple[str, ...] = ()) -> CaptureStopped:
+    """Return a line that stopped a capture, and all that was said of it."""
+    said = "\n".join(f"{link.type_name}: {link.text}" for link in fault.chain())
+    return CaptureStopped(code_at(place), summary(fault), said, pinned, location=place)
+
+
+def code_at(place: Location | None) -> str:
+    """Return the line of source at a place."""
+    return linecache.getline(place.file, place.line).strip() if place and place.file and place.line else ""
+
+
+def summary(fault: Fault) -> str:
+    """Return the first telling line of a message that may run over pages."""
+    lines = [t.strip() for t in fault.text.split("\n") if t.strip()]
+    return lines[0][:200] if lines else fault.type_name
