@@ -15,6 +15,7 @@ from torchferry.edits.capture import PrepareFloat32Kernels
 from torchferry.progress import Event, tell
 from torchferry.records import FAILING, Bound, Case, Fault, Finding, Guard, Step, Translated, Verified, ranges_shown
 from torchferry.records.findings import FileNotLoaded, MostlyExcused, NothingShown, OutputSizeFixed, RefusedWhenOptimised
+from torchferry.records.kinds_of_values import ORDINARY
 from torchferry.verify.arrays import array, arrays
 from torchferry.verify.coverage.assess import assess
 from torchferry.verify.explain.by_size import by_size
@@ -39,7 +40,6 @@ from torchferry.verify.trials.work import measured
 from torchferry.worker import Worker
 
 MOSTLY = 0.5  # of a trial's numbers, and of the trials: what is excused beyond that leaves too little to go by
-ORDINARY = ("example", "given", "random")
 PROVEN = 3  # failing trials after which no proof is made any more that some others fail by rounding alone
 BY_MUCH = 100.0  # times what is allowed: far beyond what rounding does; what fails by less has as many proofs of its own
 ENOUGH = 2  # failing trials after which a large model is not tried further

@@ -12,6 +12,7 @@ import numpy as np
 
 from torchferry.foreign import onnxruntime as ort
 from torchferry.records import Difference, Fault, Outcome, Tolerance, Trial
+from torchferry.records.kinds_of_values import COUNTING
 from torchferry.verify.arrays import Array, is_float, wide
 from torchferry.verify.judge.compare import compare, wrong
 from torchferry.verify.judge.excuses import CHEAP, EXCUSES
@@ -21,7 +22,7 @@ from torchferry.verify.judge.model_traits import Traits
 from torchferry.verify.run.both_sides import BothSides, Call
 from torchferry.verify.run.memory import little_memory
 from torchferry.verify.trials.coupled import Links
-from torchferry.verify.trials.plans import COUNTING, TrialPlan
+from torchferry.verify.trials.plans import TrialPlan
 
 # where several excuses share a trial, the one that says least for the file gives it its name
 WEAKEST_FIRST: tuple[Outcome, ...] = (
