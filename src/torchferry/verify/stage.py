@@ -12,8 +12,9 @@ import torch
 
 from torchferry import eager
 from torchferry.edits.capture import PrepareFloat32Kernels
+from torchferry.foreign import onnxruntime_messages
 from torchferry.progress import Event, tell
-from torchferry.records import FAILING, Bound, Case, Fault, Finding, Guard, Step, Translated, Verified, ranges_shown
+from torchferry.records import FAILING, Bound, Case, Fault, Finding, Guard, Location, Step, Translated, Verified, ranges_shown
 from torchferry.records.findings import FileNotLoaded, MostlyExcused, NothingShown, OutputSizeFixed, RefusedWhenOptimised
 from torchferry.records.kinds_of_values import ORDINARY
 from torchferry.verify.arrays import array, arrays
@@ -59,7 +60,8 @@ def verify(case: Case) -> Step:
 def _not_loaded(fault: Fault, file: Translated, worker: Worker) -> FileNotLoaded | RefusedWhenOptimised:
     """Return why there is no session: the file, or what onnxruntime's own optimiser makes of it."""
     if (blamed := blame_opening(worker, file)) is None:
-        return FileNotLoaded(fault.text)
+        named = onnxruntime_messages.node(fault.text)
+        return FileNotLoaded(fault.text, location=Location(onnx_node=named[0]) if named else None)
     return RefusedWhenOptimised(blamed.optimisers, fault.text, location=blamed.location)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from torchferry.foreign import onnxruntime as ort
+from torchferry.foreign.onnxruntime_messages import arena_refuses
 from torchferry.records import Difference, Fault, Outcome, Tolerance, Trial
 from torchferry.records.kinds_of_values import COUNTING
 from torchferry.verify.arrays import Array, is_float, wide
@@ -34,7 +35,6 @@ WEAKEST_FIRST: tuple[Outcome, ...] = (
     "ill-conditioned",
 )
 NUDGED = 8  # runs of eager with its roundings moved, where the file's outputs have other shapes
-NO_MEMORY = "Failed to allocate memory"  # as onnxruntime has it
 # these proofs hold the file against something, rounding or the arithmetic; the others say that a number does not count
 COMPARING: tuple[Outcome, ...] = ("ill-conditioned", "eager-cut-off")
 
@@ -87,7 +87,7 @@ def _judged(bench: Bench, plan: TrialPlan, args: Call, proven: float) -> Judged:
         note = f"{want.type_name}: {_line(want.text)}"
         return Judged(plan, replace(trial, outcome="eager-refused", note=note), args, fault=want)
     got = bench.sides.run_at(plan.level, args)
-    if isinstance(got, Fault) and NO_MEMORY in got.text:
+    if isinstance(got, Fault) and arena_refuses(got.text):
         return Judged(plan, replace(trial, outcome="too-large", note=_line(ort.said(got.text))), args, want, fault=got)
     if isinstance(got, Fault):
         refusal = Difference("", "refused", f"{got.type_name}: {_line(ort.said(got.text))}", ratio=np.inf)
