@@ -1,4 +1,8 @@
-"""`self.calls += 1`, `self.attention = weights`: kept for whoever looks at the model later, left out of loops and branches."""
+"""`self.calls += 1`, `self.attention = weights`: kept for whoever looks at the model later, left out of loops and branches.
+
+Precondition: nothing that is computed reads them. `capture/unchanged.py` shows it by running the model without them, and refuses
+the rewrite where that differs in a bit.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,7 @@ def suits(statement: ast.stmt) -> bool:
 
 
 def rewrite(function: FunctionNode, line: int) -> None:
-    """Leave out what sets, anywhere in a function, the attributes that a line sets; whether they were read, a trial shows."""
+    """Leave out what sets, anywhere in a function, the attributes that a line sets."""
     wanted = {a for p in places(function.body) if p.statement.lineno == line for a in _attributes(p.statement)}
     if not wanted:
         raise CannotRewrite(f"line {line} sets no attribute")
