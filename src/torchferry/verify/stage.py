@@ -75,7 +75,7 @@ def _verified(case: Case, sides: BothSides) -> Step:
     if isinstance(laid, Fault):
         return Step("verify", fault=laid)
     bench, habits, trace = laid
-    graph = onnx.load(str(sides.file.path), load_external_data=False).graph
+    graph = sides.model.graph
     budget = TrialBudget(case, measured(sides.bound, trace, bench.sizes), loops(graph))
     tries = Tries(sides.bound, budget, finite=all_finite(trace.outputs), links=bench.links, domain=case.job.domain)
     judged = tuple(_trials(case, bench, tries, graph))

@@ -42,14 +42,14 @@ class FileDoesNotLoad(Rule):
 
 def bad() -> Job:
     """A file that adds a whole number to a float, compared with a model that does so rightly."""
-    return _job(whole_number=True)
+    return _compared(whole_number=True)
 
 
 def good() -> Job:
-    return _job(whole_number=False)
+    return _compared(whole_number=False)
 
 
-def _job(*, whole_number: bool) -> Job:
+def _compared(*, whole_number: bool) -> Job:
     import tempfile
     from pathlib import Path
 
