@@ -87,27 +87,22 @@ class _Page:
     def _edits(self, statements: list[ast.stmt]) -> Iterator[tuple[int, int, str]]:
         """Yield what is to be written in other words: (from, to, the words)."""
         for statement in statements:
-            for node in ast.walk(statement):
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                    if node.func.id == "Job":
-                        yield self._start(node), self._end(node), self._public(node)
-                        for file in (k.value for k in node.keywords if k.arg == "onnx"):
-                            yield from self._saved(file, statement)
-                    elif node.func.id in WRITTEN_OUT and not self._in_job(node, statement):
-                        yield from self._saved(node, statement)
-                        yield self._start(node), self._end(node), WRITTEN_OUT[node.func.id]
+            calls = [(n, n.func.id) for n in ast.walk(statement) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
+            in_job = {id(k.value) for call, name in calls if name == "Job" for k in call.keywords}
+            for call, name in calls:
+                if name == "example_file":
+                    yield self._saved(call, statement)
+                if name == "Job":
+                    yield self._start(call), self._end(call), self._public(call)
+                elif name in WRITTEN_OUT and id(call) not in in_job:
+                    yield self._start(call), self._end(call), WRITTEN_OUT[name]
 
-    def _in_job(self, node: ast.Call, statement: ast.stmt) -> bool:
-        jobs = [n for n in ast.walk(statement) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == "Job"]
-        return any(node is k.value for job in jobs for k in job.keywords)
-
-    def _saved(self, node: ast.expr, statement: ast.stmt) -> Iterator[tuple[int, int, str]]:
-        """Yield the line that writes a file given in onnx's text form, before the statement that uses it."""
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "example_file":
-            inner = next((s for s in ast.walk(statement) if isinstance(s, ast.stmt) and s.lineno == node.lineno), statement)
-            start = self.starts[inner.lineno - 1]
-            text, indent = self._of(node.args[0]), " " * inner.col_offset
-            yield start, start, f"{indent}onnx.save(onnx.parser.parse_model({text}), {self._file(node)})\n"
+    def _saved(self, call: ast.Call, statement: ast.stmt) -> tuple[int, int, str]:
+        """Return the line that writes a file given in onnx's text form, before the statement that uses it."""
+        inner = next((s for s in ast.walk(statement) if isinstance(s, ast.stmt) and s.lineno == call.lineno), statement)
+        start = self.starts[inner.lineno - 1]
+        saved = f"onnx.save(onnx.parser.parse_model({self._of(call.args[0])}), {self._file(call)})"
+        return start, start, " " * inner.col_offset + saved + "\n"
 
     def _file(self, node: ast.Call) -> str:
         return self._of(node.args[1]) if len(node.args) > 1 else FILE
@@ -117,8 +112,11 @@ class _Page:
         given = {**dict(zip(FIELDS, job.args, strict=False)), **{str(k.arg): k.value for k in job.keywords}}
         model, args, file = (given.pop(n, None) for n in ("model", "args", "onnx"))
         feeds = given.pop("feeds", None)
-        saved = isinstance(file, ast.Call) and isinstance(file.func, ast.Name) and file.func.id == "example_file"
-        path = "" if file is None else self._file(file) if saved and isinstance(file, ast.Call) else self._of(file)
+        match file:
+            case ast.Call(func=ast.Name(id="example_file")):
+                path = self._file(file)
+            case _:
+                path = self._of(file) if file is not None else ""
         mends = given.pop("edits", None) if model is None else None  # which `check` chooses itself
         if model is None:
             fed = [feeds.elts[0] if isinstance(feeds, ast.Tuple) and len(feeds.elts) == 1 else feeds] if feeds is not None else []
