@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check slow docs bench ops zoo fuzz compat tables clean help
+.PHONY: demo test check slow docs snapshots bench ops zoo fuzz compat tables clean help
 
 help: ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -34,9 +34,12 @@ check: $(READY) ## lint, types, and the tests that take no model across
 slow: $(READY) ## the sweeps that take minutes
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow
 
-docs: $(READY) ## rewrite the generated pages and the snapshots of every sentence
+docs: $(READY) ## rewrite the generated pages and the snapshots of the reports
 	$(BIN)/python -m torchferry.report.docs docs
-	$(BIN)/python -m pytest tests -m "not slow and not compat" --snapshot-update -k "words or snapshot"
+	$(BIN)/python -m pytest tests/report --snapshot-update -k words
+
+snapshots: $(READY) ## rewrite what each diagnosis says of its bad example; ONLY=CAP001 for one of them
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/catalogue --snapshot-update -k "these_words and $(or $(ONLY),bad)"
 
 bench: $(READY) ## time and memory beside plain torch.onnx.export, as ratios
 	$(BIN)/python benchmarks/export.py

@@ -32,13 +32,23 @@ def _merged(original: Any, a: Any, b: Any, mode: Any) -> Any:
     before = len(pending)
     try:
         return original(a, b, mode)
-    except RuntimeError as error:
-        if "stride" not in str(error) or not (isinstance(a, FakeTensor) and isinstance(b, FakeTensor)):
+    except RuntimeError:  # of all that can be merged, torch works out sizes and strides alone
+        if not _differ_in_sizes_alone(a, b):
             raise
     del pending[before:]  # sizes that torch made up for a tensor that did not come about
     sizes = [_joined(s, t, mode) for s, t in zip(a.shape, b.shape, strict=True)]
     with mode:
         return torch.empty(sizes, dtype=a.dtype, device=a.device)
+
+
+def _differ_in_sizes_alone(a: Any, b: Any) -> bool:
+    """Say whether two stand-ins have one dtype, device, rank and offset: what torch asks of both sides before it merges them."""
+    return (
+        isinstance(a, FakeTensor)
+        and isinstance(b, FakeTensor)
+        and (a.dtype, a.device, a.layout, a.dim(), a.is_conj()) == (b.dtype, b.device, b.layout, b.dim(), b.is_conj())
+        and bool(a.storage_offset() == b.storage_offset())
+    )
 
 
 def _joined(one: Any, other: Any, mode: Any) -> Any:

@@ -15,16 +15,18 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from told import SNAPSHOTS, in_words, snapshot
 
 from torchferry import catalogue
 from torchferry.catalogue import Entry
 from torchferry.eager import untouched
 from torchferry.files import workspace
 from torchferry.pipeline import heal, run
-from torchferry.records import Case, History, Job, Repair
+from torchferry.records import Budget, Case, History, Job, Repair
 
 ENTRIES = catalogue.load()
 HEADINGS = ("## What happened", "## Do instead")
+FEW = 16  # trials, instead of 64: enough for every example to show what it is about; `make slow` has all of them
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -35,23 +37,30 @@ def examples(kind: str) -> list[object]:
 
 
 @contextmanager
-def at_work(job: Job) -> Iterator[Job]:
+def at_work(job: Job, trials: int = FEW) -> Iterator[Job]:
+    job = replace(job, budget=replace(job.budget, trials=trials))
     with tempfile.TemporaryDirectory() as folder, untouched(job.model), workspace(near=Path(folder) / "model.onnx") as inside:
         yield replace(job, workspace=inside)
 
 
 @cache
-def story(entry: Entry, name: str) -> History:
+def story(entry: Entry, name: str, trials: int = FEW) -> History:
     """Return what became of a bad example: the first case, and after it the safest repairs that the rule offers."""
     made = getattr(entry.module, name)()
     if isinstance(made, Case):  # it failed outside of the pipeline
         return History(cases=(made,), best=made)
-    with entry.rule.premise(), at_work(made) as job:
+    with entry.rule.premise(), at_work(made, trials) as job:
         first = run(job)
         safeties = {r.safety for r in offered(entry, first)}
         if not safeties & {"safe", "unsafe"}:
             return History(cases=(first,), best=first)
         return heal(job, "safe" if "safe" in safeties else "unsafe")  # verification compares with the original eager model
+
+
+def outcome(history: History) -> tuple[object, ...]:
+    """Return what was found at first, which repairs were kept, and whether the file is right then."""
+    found = sorted((d.code, d.severity) for d in history.cases[0].diagnoses)
+    return found, [(r.code, r.safety, r.title) for r in history.kept], history.best.ok
 
 
 def offered(entry: Entry, case: Case) -> list[Repair]:
@@ -84,6 +93,25 @@ def test_offered_repair_heals_the_bad_example(entry: Entry, name: str) -> None:
         assert history.best.guessed, [(d.code, d.message) for d in history.best.diagnoses]
         return
     assert history.best.ok, [(d.code, d.message) for d in history.best.diagnoses]
+
+
+@pytest.mark.parametrize(("entry", "name"), examples("bad"))
+def test_bad_example_is_told_in_these_words(entry: Entry, name: str, request: pytest.FixtureRequest) -> None:
+    told, known = in_words(entry, story(entry, name)), snapshot(entry.code, name)
+    if request.config.option.update_snapshots:
+        known.write_text(told, encoding="utf-8")
+    assert told == known.read_text(encoding="utf-8"), f"read the difference; `make snapshots ONLY={entry.code}` takes it over"
+
+
+def test_each_snapshot_is_of_an_example() -> None:
+    assert set(SNAPSHOTS.iterdir()) == {snapshot(e.code, name) for e in ENTRIES for name in e.examples("bad")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("entry", "name"), examples("bad"))
+def test_more_trials_find_the_same_and_keep_the_same_repairs(entry: Entry, name: str) -> None:
+    few, all_of_them = story(entry, name), story(entry, name, Budget().trials)
+    assert outcome(few) == outcome(all_of_them)
 
 
 @pytest.mark.parametrize(("entry", "name"), examples("good"))

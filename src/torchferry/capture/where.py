@@ -9,36 +9,19 @@ import torch
 
 from torchferry.capture import guards, source_map, strategies
 from torchferry.capture.rewrites import kept_attributes
+from torchferry.foreign import torch_messages
 from torchferry.guards import symbols
 from torchferry.records import Bound, Fault, Location
-
-_PINNED = (
-    "specialized it to be a constant",
-    "conflicts between user-specified ranges and inferred ranges",
-    "Constraints violated",
-)
-
-
-_VALUES = (
-    "unhashable type: non-nested SymInt",
-    "unsupported format string passed to FakeTensor",
-    "data-dependent",
-    "Data-dependent",
-    "data dependent",
-    "DataDependentOutputException",
-    "GuardOnDataDependentSymNode",
-    "are valid indices (got SymInt)",  # in the body of a loop that the user wrote as torch's own
-)
 
 
 def data_dependent(fault: Fault) -> bool:
     """Say whether a capture failed because Python asked for the value of a tensor."""
-    return any(phrase in link.text or phrase == link.type_name for link in fault.chain() for phrase in _VALUES)
+    return any(torch_messages.needs_values(link.type_name, link.text) for link in fault.chain())
 
 
 def pinned(fault: Fault) -> bool:
     """Say whether a capture failed because a size that should move was fixed."""
-    return any(phrase in link.text for link in fault.chain() for phrase in _PINNED)
+    return any(torch_messages.fixes_a_size(link.text) for link in fault.chain())
 
 
 def pinned_dims(fault: Fault, bound: Bound) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoints, entry_points
@@ -14,6 +15,7 @@ from types import ModuleType
 
 from torchferry.catalogue.rule import Rule
 from torchferry.errors import UsageError, did_you_mean
+from torchferry.records import Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Entry:
     def slug(self) -> str:
         return self.rule.slug()
 
-    def examples(self, kind: str) -> dict[str, object]:
+    def examples(self, kind: str) -> dict[str, Callable[[], Job]]:
         """Return the functions that make example Jobs: `bad`, `bad_nested`, ... or `good`, ..."""
         return {n: f for n, f in vars(self.module).items() if n == kind or n.startswith(kind + "_")}
 

@@ -15,7 +15,8 @@ class Rule:
 
     The first line of the docstring is the title, a statement of the bad thing without a full stop. The sections
     `## What happened`, `## Do instead` and, where repairs are offered, `## Repair safety` follow.
-    Beside the class stand `bad()` and `good()`: tiny runnable Jobs that a test runs; a Case where it fails outside the pipeline.
+    Beside the class stand `bad()` and `good()`: tiny Jobs that a test runs, and that the page shows as calls of `torchferry`;
+    a Case for what fails outside of the pipeline.
     """
 
     code: ClassVar[str]

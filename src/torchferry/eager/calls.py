@@ -18,6 +18,7 @@ from torchferry.deadline import TookTooLong, time_limit
 from torchferry.eager.plain_scan import plain_scan
 from torchferry.eager.refusals import RECURRENT, same_width, within_range
 from torchferry.foreign.torch_dispatch import transform_level, unwind_transforms
+from torchferry.foreign.torch_messages import needs_gradients
 from torchferry.foreign.torch_operators import variable_functions
 from torchferry.foreign.torch_tensors import times_written
 
@@ -134,7 +135,7 @@ def call(module: Any, args: tuple[Any, ...], *, seed: int = 0) -> tuple[torch.Te
             with torch.no_grad():
                 return _detached(module(*clone(args)))
         except RuntimeError as error:
-            if "does not require grad" not in str(error):
+            if not needs_gradients(str(error)):
                 raise
         with torch.enable_grad():  # forward takes gradients itself and counts on the caller's mode
             return _detached(module(*clone(args)))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import re
 import sys
 from pathlib import Path
 
 from torchferry.catalogue import Entry, load
+from torchferry.report.shown_example import script
 
 STAGE_WORDS = {
     "inputs": "the example and the arguments",
@@ -28,9 +28,9 @@ def page(entry: Entry) -> str:
         f"**{rule.title()}** ({rule.severity}, since {rule.since})",
         rule.page(),
         "## An example that shows it",
-        *(_code(f) for f in entry.examples("bad").values()),
+        *(f"```python\n{script(f)}\n```" for f in entry.examples("bad").values()),
         "## The same, mended by hand",
-        *(_code(f) for f in entry.examples("good").values()),
+        *(f"```python\n{script(f)}\n```" for f in entry.examples("good").values()),
         "<!-- generated from the catalogue by `make docs` -->",
     ]
     return "\n\n".join(parts) + "\n"
@@ -73,10 +73,6 @@ def write(folder: Path) -> None:
             old.unlink()
     for name, text in wanted.items():
         (pages / name).write_text(text, encoding="utf-8")
-
-
-def _code(function: object) -> str:
-    return f"```python\n{inspect.getsource(function).strip()}\n```"  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from typing import Any
 
 from torchferry.catalogue import Entry
+from torchferry.report.shown_example import script
 from torchferry.report.words import lower_start
 
 
@@ -16,9 +15,9 @@ def render(entry: Entry) -> str:
     facts = f"`{entry.slug}`, found in {rule.stage}, {rule.severity}, since {rule.since}"
     parts = [f"# {entry.code}: {lower_start(rule.title())}", facts, rule.page()]
     for kind, heading in (("bad", "## An example"), ("good", "## The same, mended by hand")):
-        examples = [f for f in entry.examples(kind).values() if callable(f)]
+        examples = entry.examples(kind).values()
         if examples:
-            parts += [heading, *(f"```python\n{_source(f)}\n```" for f in examples)]
+            parts += [heading, *(f"```python\n{script(f)}\n```" for f in examples)]
     return "\n\n".join(p for p in parts if p) + "\n"
 
 
@@ -34,7 +33,3 @@ def as_dict(entry: Entry) -> dict[str, Any]:
         "since": rule.since,
         "page": rule.page(),
     }
-
-
-def _source(function: Callable[..., object]) -> str:
-    return inspect.getsource(function).strip()

@@ -10,11 +10,12 @@ from torchferry.records import Location
 from torchferry.records.findings import OpsetCannotExpress
 from torchferry.releases import IR_OF_OPSET, Target
 from torchferry.translate.lowering import floors, lower, needed, raise_to
+from torchferry.translate.provenance import provenance
 
 LOWEST_UNASKED = 9  # below this nothing is gained, and old runtimes differ in more than their schemas
 
 
-def fit(model: ir.Model, target: Target, asked: int | None, places: Mapping[str, Location]) -> list[OpsetCannotExpress]:
+def fit(model: ir.Model, target: Target, asked: int | None, prefix: str) -> list[OpsetCannotExpress]:
     """Stamp the model with its opset and IR version, rewriting nodes as that takes; return what cannot be expressed."""
     now = model.opset_imports.get("", LOWEST_UNASKED)
     wanted = asked if asked is not None else min(max(needed(model), LOWEST_UNASKED), target.opset)
@@ -25,7 +26,7 @@ def fit(model: ir.Model, target: Target, asked: int | None, places: Mapping[str,
     else:
         left = []
     if left:
-        lowest = max(floors(node, now) for node in left)
+        lowest, places = max(floors(node, now) for node in left), provenance(model, prefix)
         return [_cannot(node, wanted, lowest, places) for node in left]
     model.opset_imports[""] = wanted
     model.ir_version = min(target.ir, max(IR_OF_OPSET.get(wanted, target.ir), _ir_for_types(model)))

@@ -86,8 +86,7 @@ def _finish(job: Job, bound: Bound, program: Any, model: ir.Model) -> Step:
         settings["libraries"] = needed
     names.rename(model, program, bound.signature, bound.outputs, bound.prefix)
     keep_ranges(model, bound.signature, job.edits_for(Narrow))
-    places = provenance(model, bound.prefix)
-    cannot = fit(model, target, job.opset, places)
+    cannot = fit(model, target, job.opset, bound.prefix)
     if cannot:
         wanted = f"opset {job.opset or job.target} cannot express the model"
         return Step("translate", fault=Fault("OpsetCannotExpress", wanted), findings=tuple(cannot))

@@ -12,9 +12,11 @@ import torch
 
 from torchferry import eager
 from torchferry.edits.capture import PrepareFloat32Kernels
+from torchferry.foreign import onnxruntime_messages
 from torchferry.progress import Event, tell
-from torchferry.records import FAILING, Bound, Case, Fault, Finding, Guard, Step, Translated, Verified, ranges_shown
+from torchferry.records import FAILING, Bound, Case, Fault, Finding, Guard, Location, Step, Translated, Verified, ranges_shown
 from torchferry.records.findings import FileNotLoaded, MostlyExcused, NothingShown, OutputSizeFixed, RefusedWhenOptimised
+from torchferry.records.kinds_of_values import ORDINARY
 from torchferry.verify.arrays import array, arrays
 from torchferry.verify.coverage.assess import assess
 from torchferry.verify.explain.by_size import by_size
@@ -39,7 +41,6 @@ from torchferry.verify.trials.work import measured
 from torchferry.worker import Worker
 
 MOSTLY = 0.5  # of a trial's numbers, and of the trials: what is excused beyond that leaves too little to go by
-ORDINARY = ("example", "given", "random")
 PROVEN = 3  # failing trials after which no proof is made any more that some others fail by rounding alone
 BY_MUCH = 100.0  # times what is allowed: far beyond what rounding does; what fails by less has as many proofs of its own
 ENOUGH = 2  # failing trials after which a large model is not tried further
@@ -59,7 +60,8 @@ def verify(case: Case) -> Step:
 def _not_loaded(fault: Fault, file: Translated, worker: Worker) -> FileNotLoaded | RefusedWhenOptimised:
     """Return why there is no session: the file, or what onnxruntime's own optimiser makes of it."""
     if (blamed := blame_opening(worker, file)) is None:
-        return FileNotLoaded(fault.text)
+        named = onnxruntime_messages.node(fault.text)
+        return FileNotLoaded(fault.text, location=Location(onnx_node=named[0]) if named else None)
     return RefusedWhenOptimised(blamed.optimisers, fault.text, location=blamed.location)
 
 
@@ -73,7 +75,7 @@ def _verified(case: Case, sides: BothSides) -> Step:
     if isinstance(laid, Fault):
         return Step("verify", fault=laid)
     bench, habits, trace = laid
-    graph = onnx.load(str(sides.file.path), load_external_data=False).graph
+    graph = sides.model.graph
     budget = TrialBudget(case, measured(sides.bound, trace, bench.sizes), loops(graph))
     tries = Tries(sides.bound, budget, finite=all_finite(trace.outputs), links=bench.links, domain=case.job.domain)
     judged = tuple(_trials(case, bench, tries, graph))

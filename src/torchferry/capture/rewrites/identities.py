@@ -1,4 +1,8 @@
-"""A condition that only spares an operation which would change nothing: `if pad: x = F.pad(x, (0, pad))`, done always."""
+"""A condition that only spares an operation which would change nothing: `if pad: x = F.pad(x, (0, pad))`, done always.
+
+Precondition: where the condition does not hold, the operation gives back what it was given. `suits` says only that it is one that
+can; that it does, `capture/unchanged.py` shows by running both forms, and refuses the rewrite where they differ in a bit.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,12 @@ import ast
 from torchferry.capture.rewrites.blocks import find
 from torchferry.capture.rewrites.syntax_tree import FunctionNode
 
-# with nothing to add, to cut off, to repeat or to scale, these give back what they were given
+# with nothing to add, to cut off, to repeat or to scale, these can give back what they were given
 _CALLS = frozenset({"pad", "interpolate", "upsample", "repeat", "repeat_interleave", "tile", "expand", "narrow", "roll"})
 
 
 def suits(statement: ast.stmt) -> bool:
-    """Say whether a statement has a condition without which, by the look of it, the same would come out."""
+    """Say whether a statement has a condition without which the same can come out."""
     if isinstance(statement, ast.If):
         return not statement.orelse and _changes_itself(statement.body)
     return any(isinstance(n, ast.IfExp) and _always(n) is not None for n in ast.walk(statement))

@@ -1,4 +1,9 @@
-"""`for e in hit: self.experts[e](...)` over numbers that values give: all items run, and those not hit leave no trace."""
+"""`for e in hit: self.experts[e](...)` over numbers that values give: all items run, and those not hit leave no trace.
+
+Precondition: the numbers come in rising order, each once, and none is negative where `_NOT_NEGATIVE` stands in what made them.
+The names that are looked for make that likely; `capture/unchanged.py` shows it by running the model both ways, and refuses the
+rewrite where they differ in a bit.
+"""
 
 from __future__ import annotations
 

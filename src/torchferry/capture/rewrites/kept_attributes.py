@@ -1,29 +1,31 @@
-"""`self.calls += 1`, `self.attention = weights`: kept for whoever looks at the model later, left out of loops and branches."""
+"""`self.calls += 1`, `self.attention = weights`: kept for whoever looks at the model later, left out of loops and branches.
+
+Precondition: nothing that is computed reads them. `capture/unchanged.py` shows it by running the model without them, and refuses
+the rewrite where that differs in a bit.
+"""
 
 from __future__ import annotations
 
 import ast
 import dis
-import re
 from typing import Any
 
 from torchferry.capture.rewrites import functions
 from torchferry.capture.rewrites.blocks import places
 from torchferry.capture.rewrites.syntax_tree import CannotRewrite, FunctionNode
+from torchferry.foreign.torch_messages import changed_attribute
 from torchferry.records import Fault, Location
-
-_SAID = re.compile(r"Attribute '(\w+)' on an outer-scope object was changed")  # found at the end of a body, with no line
 
 
 def stopped_at(fault: Fault, module: Any) -> Location | None:
     """Return the line that sets the attribute which torch found changed inside a loop or a branch; None if that is not it."""
-    said = next((m for link in fault.chain() if (m := _SAID.search(link.text))), None)
-    if said is None:
+    name = next((n for link in fault.chain() if (n := changed_attribute(link.text))), None)
+    if name is None:
         return None
     for function in functions.reachable(module):
         code = function.__code__
         for step in dis.get_instructions(code):
-            if step.opname == "STORE_ATTR" and step.argval == said[1] and function.__name__ != "__init__":
+            if step.opname == "STORE_ATTR" and step.argval == name and function.__name__ != "__init__":
                 return Location(file=code.co_filename, line=step.positions.lineno if step.positions else None)
     return None
 
@@ -34,7 +36,7 @@ def suits(statement: ast.stmt) -> bool:
 
 
 def rewrite(function: FunctionNode, line: int) -> None:
-    """Leave out what sets, anywhere in a function, the attributes that a line sets; whether they were read, a trial shows."""
+    """Leave out what sets, anywhere in a function, the attributes that a line sets."""
     wanted = {a for p in places(function.body) if p.statement.lineno == line for a in _attributes(p.statement)}
     if not wanted:
         raise CannotRewrite(f"line {line} sets no attribute")

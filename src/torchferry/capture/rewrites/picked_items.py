@@ -1,6 +1,9 @@
 """`self.experts[e](row)` in a loop whose rounds each pick their own item: every item is tried, and the one picked is taken.
 
 From the call of the item to the end of the round all is done once for each number, which is a plain one there.
+Precondition: a round gives tensors of one shape and dtype, whichever item it picks, and an item that is not picked leaves no
+trace. Of other shapes `torch.stack` makes no program, so the capture refuses them; `names.functional` takes care of
+writes; what else an item may do to the rest shows when the file is compared with the model as it was written.
 """
 
 from __future__ import annotations

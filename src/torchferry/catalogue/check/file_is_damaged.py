@@ -50,8 +50,7 @@ class FileIsDamaged(FindingRule[findings.NotAModel]):
 
 
 def bad() -> Job:
-    path = good().onnx
-    assert path is not None
+    path = example_file(TEXT)
     path.write_bytes(path.read_bytes()[:-20])
     return Job(onnx=path)
 
@@ -63,5 +62,7 @@ def bad_empty() -> Job:
 
 
 def good() -> Job:
-    text = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) { y = Relu (x) }'
-    return Job(onnx=example_file(text))
+    return Job(onnx=example_file(TEXT))
+
+
+TEXT = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) { y = Relu (x) }'

@@ -54,12 +54,13 @@ SAYS: dict[findings.FileKind, str] = {
 def bad() -> Job:
     import gzip
 
-    path = good().onnx
-    assert path is not None
+    path = example_file(TEXT)
     path.write_bytes(gzip.compress(path.read_bytes()))
     return Job(onnx=path)
 
 
 def good() -> Job:
-    text = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) { y = Relu (x) }'
-    return Job(onnx=example_file(text))
+    return Job(onnx=example_file(TEXT))
+
+
+TEXT = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) { y = Relu (x) }'

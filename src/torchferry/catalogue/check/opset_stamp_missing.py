@@ -36,8 +36,7 @@ class OpsetStampMissing(FindingRule[findings.OpsetMissing]):
 def bad() -> Job:
     import onnx
 
-    path = good().onnx
-    assert path is not None
+    path = example_file(TEXT)
     model = onnx.load(str(path))
     del model.opset_import[:]
     path.write_bytes(model.SerializeToString())
@@ -45,5 +44,7 @@ def bad() -> Job:
 
 
 def good() -> Job:
-    text = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) { y = Relu (x) }'
-    return Job(onnx=example_file(text))
+    return Job(onnx=example_file(TEXT))
+
+
+TEXT = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) { y = Relu (x) }'

@@ -28,8 +28,7 @@ class RepairChangesOutputs(FindingRule[findings.OutputsChanged]):
 
 
 def bad() -> Job:
-    edits = (StampOpset(12),)
-    return Job(onnx=example_file(TEXT), edits=edits)
+    return Job(onnx=example_file(TEXT), edits=(StampOpset(12),))
 
 
 def good() -> Job:

@@ -26,7 +26,7 @@ class RuntimeDied(FindingRule[findings.RuntimeDied]):
 
 
 def bad() -> Job:
-    from torchferry.records import Budget
+    from torchferry import Budget
 
     text = """<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y)
         <int64 n = {9000000000000000000}, bool c = {1}> {

@@ -49,15 +49,15 @@ class EagerCutsSumsOff(Rule):
 
 def bad() -> Job:
     """A quantised layer of the largest weights; the activations may be as large as they like."""
-    return _job(127)
+    return _compared(127)
 
 
 def good() -> Job:
     """With weights of up to 64 no pair of products leaves 16 bits."""
-    return _job(64)
+    return _compared(64)
 
 
-def _job(weight: int) -> Job:
+def _compared(weight: int) -> Job:
     import tempfile
     from pathlib import Path
 

@@ -8,6 +8,7 @@ from torchferry.catalogue.numerics.wording import diagnosis, output
 from torchferry.catalogue.rule import Rule
 from torchferry.edits.translate import OptimiserOff
 from torchferry.records import Case, Diagnosis, Job, Repair, findings
+from torchferry.records.kinds_of_values import ORDINARY
 
 
 class FileComputesSomethingElse(Rule):
@@ -33,7 +34,7 @@ class FileComputesSomethingElse(Rule):
             seen = finding.seen
             if seen.blame.cause in ("branch-frozen", "constant-dropped") or seen.what == "count":
                 continue
-            ordinary = seen.values in ("example", "random", "given")
+            ordinary = seen.values in ORDINARY
             told = "here" if ordinary else f"with values of the kind `{seen.values}`"
             told = "with redrawn weights, alike on both sides," if seen.trial.startswith("redrawn") else told
             place = f" from `{seen.blame.code}` on" if seen.blame.code else ""

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
 from torchferry.records import Case, Diagnosis, Job, Location, findings
-
-# the ways in which onnxruntime names a node: a missing kernel, failed inference, types, a schema
-NODE = re.compile(r"node with name '([^']+)'|Node \(([^)]+)\) Op|[io][nf] node \(([^)]+)\)|In Node, \(\"([^\"]+)\"")
 
 
 class FileDoesNotLoad(Rule):
@@ -32,8 +28,7 @@ class FileDoesNotLoad(Rule):
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         for finding in case.findings(findings.FileNotLoaded):
             told = finding.error
-            matched = NODE.search(told)
-            node = next((g for g in matched.groups() if g), None) if matched else None
+            node = finding.location.onnx_node if finding.location else None
             made = case.value("translate")
             place = made.provenance.get(node) if made is not None and node is not None else None
             yield Diagnosis(
@@ -47,14 +42,14 @@ class FileDoesNotLoad(Rule):
 
 def bad() -> Job:
     """A file that adds a whole number to a float, compared with a model that does so rightly."""
-    return _job(whole_number=True)
+    return _compared(whole_number=True)
 
 
 def good() -> Job:
-    return _job(whole_number=False)
+    return _compared(whole_number=False)
 
 
-def _job(*, whole_number: bool) -> Job:
+def _compared(*, whole_number: bool) -> Job:
     import tempfile
     from pathlib import Path
 

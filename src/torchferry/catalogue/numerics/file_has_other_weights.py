@@ -45,14 +45,14 @@ class FileHasOtherWeights(Rule):
 
 
 def bad() -> Job:
-    return _job(other_row=700)
+    return _compared(other_row=700)
 
 
 def good() -> Job:
-    return _job(other_row=None)
+    return _compared(other_row=None)
 
 
-def _job(other_row: int | None) -> Job:
+def _compared(other_row: int | None) -> Job:
     import copy
     import tempfile
     from pathlib import Path

@@ -34,14 +34,14 @@ class InputNeverVaried(Rule):
 
 
 def bad() -> Job:
-    return _job([3, 3])
+    return _compared([3, 3])
 
 
 def good() -> Job:
-    return _job([3, 5])
+    return _compared([3, 5])
 
 
-def _job(numbers: list[int]) -> Job:
+def _compared(numbers: list[int]) -> Job:
     import tempfile
     from pathlib import Path
 

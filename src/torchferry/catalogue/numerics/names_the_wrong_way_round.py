@@ -39,14 +39,14 @@ class NamesTheWrongWayRound(Rule):
 
 
 def bad() -> Job:
-    return _job(["mean", "total"])
+    return _compared(["mean", "total"])
 
 
 def good() -> Job:
-    return _job(["total", "mean"])
+    return _compared(["total", "mean"])
 
 
-def _job(names: list[str]) -> Job:
+def _compared(names: list[str]) -> Job:
     import tempfile
     from pathlib import Path
 

@@ -51,14 +51,14 @@ class NothingSpeaksForTheFile(Rule):
 
 def bad() -> Job:
     """A file that is right for one token in six, and nobody looks at the others."""
-    return _job(1)
+    return _compared(1)
 
 
 def good() -> Job:
-    return _job(6)
+    return _compared(6)
 
 
-def _job(real: int) -> Job:
+def _compared(real: int) -> Job:
     import tempfile
     from pathlib import Path
 

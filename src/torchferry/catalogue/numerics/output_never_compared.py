@@ -41,14 +41,14 @@ def _words(finding: findings.OutputNotCompared) -> str:
 
 
 def bad() -> Job:
-    return _job(threshold=100.0)
+    return _compared(threshold=100.0)
 
 
 def good() -> Job:
-    return _job(threshold=0.5)
+    return _compared(threshold=0.5)
 
 
-def _job(threshold: float) -> Job:
+def _compared(threshold: float) -> Job:
     import tempfile
     from pathlib import Path
 

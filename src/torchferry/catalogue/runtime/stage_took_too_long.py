@@ -39,7 +39,7 @@ def bad() -> Job:
 
     import torch
 
-    from torchferry.records import Budget
+    from torchferry import Budget
 
     class Sleeper(torch.nn.Module):
         def forward(self, x):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,6 +12,7 @@ import onnx
 from torchferry.check.reading import graph
 from torchferry.check.running.trace import Failure, Feed, Tracer, ancestors, shape_of
 from torchferry.foreign import onnxruntime as ort
+from torchferry.foreign.onnxruntime_messages import memory_refused
 from torchferry.records import Fault, Location
 from torchferry.records.findings import (
     AllocationTooLarge,
@@ -124,10 +124,8 @@ def _zero_divisor(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, told
 
 
 def _allocation(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, told: NodeFailure) -> AllocationTooLarge | None:
-    match = re.search(
-        r"(?:buffer of size|requested buffer of size|allocate (?:memory of )?) ?(\d+)|bad_alloc|bad allocation", told.text
-    )
-    if match is None:
+    refused = memory_refused(told.text)
+    if refused is None:
         return None
     small = {
         n: np.asarray(values[n]).reshape(-1)[:6].tolist()
@@ -135,7 +133,7 @@ def _allocation(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, told: 
         if isinstance(values.get(n), np.ndarray) and values[n].dtype.kind in "iu" and values[n].size <= 16
     }
     large = [n for n in told.inputs if isinstance(feed.get(n), np.ndarray) and feed[n].dtype.kind in "iu" and feed[n].size]
-    return AllocationTooLarge(told, int(match[1]) if match[1] else None, small, {n: int(np.max(feed[n])) for n in large})
+    return AllocationTooLarge(told, refused[0], small, {n: int(np.max(feed[n])) for n in large})
 
 
 def _condition(node: onnx.NodeProto, values: dict[str, Any], feed: Feed, told: NodeFailure) -> ConditionNotScalar | None:

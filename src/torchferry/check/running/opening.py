@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,26 +16,11 @@ from torchferry.check.support.node_probe import Prober, may_be_asked
 from torchferry.check.types import conflicts, mismatch
 from torchferry.check.types.type_inference import Types, infer
 from torchferry.foreign import onnxruntime as ort
+from torchferry.foreign import onnxruntime_messages
 from torchferry.records import Fault, Finding, Location
 from torchferry.records.findings import AtenOperator, NodeFailure, NodeNotInOpset, RuntimeDied, RuntimeRefused, UnusedImport
 from torchferry.releases import Target
 from torchferry.worker import Worker
-
-# Where onnxruntime names the node: (pattern, which group is the node's name, which its operator)
-NAMED = (
-    (r"Node \(([^()]*)\) Op \((\w+)\)", 1, 2),
-    (r"Node:\s*([^\s,]+)\s", 1, None),
-    (r"running (\w+) node\. Name:'([^']*)'", 2, 1),
-    (r"implementation for (\w+)\(\d+\) node with name '([^']*)'", 2, 1),
-    (r'In Node, \("([^"]*)", (\w+)', 1, 2),
-    (r"(?:in|of) node \(([^()]*)\)", 1, None),
-)
-TENSOR = (
-    r"initializer: (\S+?)\.? ",
-    r"Deserialize tensor (\S+) failed",
-    r"initializer[: ]+'?([^\s']+)'?",
-    r"tensor[: ]+'([^\s']+)'",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +56,10 @@ def explain(model: onnx.ModelProto, fault: Fault, site: Opening) -> Sequence[Fin
     if found := conflicts.findings(flat, types):
         return found
     prober = Prober(site.worker, flat, site.scratch)
-    if "implementation" in fault.text and (found := operators.missing(flat, types, prober, site.target)):
+    if onnxruntime_messages.lacks_kernel(fault.text) and (found := operators.missing(flat, types, prober, site.target)):
         return found
     fault = _named_fault(flat, fault, site)
-    return mismatch.findings(flat, fault, named(fault.text)) or [_refusal_at(flat, fault, prober, types)]
+    return mismatch.findings(flat, fault) or [_refusal_at(flat, fault, prober, types)]
 
 
 def _named_fault(model: onnx.ModelProto, fault: Fault, site: Opening) -> Fault:
@@ -113,19 +97,10 @@ def _with_recipe(model: onnx.ModelProto, finding: Finding) -> Finding:
     return replace(finding, recipe=place is not None and decompose.can(place.node))
 
 
-def named(text: str) -> tuple[str, str] | None:
-    """Return the node that onnxruntime's words name, and its operator; the innermost, where graphs are nested."""
-    for pattern, name, op in NAMED:
-        if found := list(re.finditer(pattern, text)):
-            last = found[-1]
-            return last[name], last[op] if op else ""
-    return None
-
-
 def refusal(model: onnx.ModelProto | None, fault: Fault) -> RuntimeRefused | RuntimeDied:
     """Return the runtime's refusal in its own words, with the place that they name."""
     if fault.type_name in ("TimeLimit", "ProcessDied"):
         return RuntimeDied(NodeFailure(fault.text))
-    node, op = named(fault.text) or ("", "")
-    tensor = next((match[1] for pattern in TENSOR if (match := re.search(pattern, fault.text))), None)
+    node, op = onnxruntime_messages.node(fault.text) or ("", "")
+    tensor = onnxruntime_messages.tensor(fault.text)
     return RuntimeRefused(ort.said(fault.text), tensor, location=Location(onnx_node=node or None, op=op or None))

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 
 from torchferry.check.reading import graph
-from torchferry.check.running.opening import named
+from torchferry.foreign import onnxruntime_messages
 from torchferry.records import Fault
 from torchferry.worker import Worker
 
@@ -53,7 +53,7 @@ class Tracer:
         """Return where a run fails. With optimisations off the runtime names the right node; fusions move the blame."""
         answer = self.run(self.model, feed)
         fault = answer if isinstance(answer, Fault) else stock
-        name, op = named(fault.text) or ("", "")
+        name, op = onnxruntime_messages.node(fault.text) or ("", "")
         node = next((p.node for p in graph.places(self.model) if p.label == name), None)
         if node is None and isinstance(answer, Fault):  # an inner node of a function that the runtime inlined
             node = self._first_failing(feed)

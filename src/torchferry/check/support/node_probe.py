@@ -9,6 +9,7 @@ import onnx
 
 from torchferry.check.reading import graph
 from torchferry.check.types import dtypes
+from torchferry.foreign.onnxruntime_messages import lacks_kernel
 from torchferry.records import Fault
 from torchferry.worker import Worker
 
@@ -36,7 +37,7 @@ class Prober:
     def lacks(self, node: onnx.NodeProto, types: Mapping[str, str], opset: int | None = None) -> bool:
         """Say whether the runtime has no implementation of the node for these types; False where it cannot be asked."""
         fault = self.fault(node, types, opset) if may_be_asked(node, types) else None
-        return fault is not None and "Could not find an implementation" in fault.text
+        return fault is not None and lacks_kernel(fault.text)
 
     def takes(self, node: onnx.NodeProto, types: Mapping[str, str], opset: int | None = None) -> bool:
         """Say whether the runtime opens the node alone for these types."""

@@ -6,16 +6,18 @@ import onnx
 
 from torchferry.check.reading import graph
 from torchferry.check.types import fold
+from torchferry.foreign import onnxruntime_messages
 from torchferry.records import Fault, Location
 from torchferry.records.findings import DeadBranch, ShapeConflict
 
 Shapes = dict[str, tuple[int | str | None, ...]]
 
 
-def findings(model: onnx.ModelProto, fault: Fault, named: tuple[str, str] | None) -> list[DeadBranch] | list[ShapeConflict]:
+def findings(model: onnx.ModelProto, fault: Fault) -> list[DeadBranch] | list[ShapeConflict]:
     """Return the shape conflict that the runtime's words are about, or the dead branch that it lies in."""
-    if "InferenceError" not in fault.text and "mension" not in fault.text and "nference" not in fault.text:
+    if not onnxruntime_messages.about_shapes(fault.text):
         return []
+    named = onnxruntime_messages.node(fault.text)
     shapes = known_shapes(model)
     if dead := _dead_branches(model, shapes):
         return dead

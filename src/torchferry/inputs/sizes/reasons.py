@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from torchferry.foreign import torch_messages
 from torchferry.inputs.sizes.probing import NOT_TRIED, Refusal
 
 MOST = 70  # letters
@@ -17,7 +18,7 @@ def why_fixed(refusal: Refusal | None, size: int) -> str:
     if refusal.module_path and re.fullmatch(r"(Lazy)?Conv(Transpose)?[123]d", kind):
         return (
             f"{refusal.module_path} wants {size} channels"
-            if "channels" in refusal.text
+            if torch_messages.wants_channels(refusal.text)
             else f"{refusal.module_path} cannot take another size"
         )
     if refusal.module_path and kind in (
@@ -32,8 +33,7 @@ def why_fixed(refusal: Refusal | None, size: int) -> str:
         "BatchNorm2d",
     ):
         return f"{refusal.module_path} wants {size}"
-    if refusal.rows is not None and "index" in refusal.text:
+    if refusal.rows is not None and torch_messages.past_the_rows(refusal.text):
         return f"{refusal.module_path} has {refusal.rows} rows"
-    lines = [line for line in refusal.text.splitlines() if line.strip()] or [""]
-    first = lines[-1 if "TorchScript interpreter" in lines[0] else 0]  # which tells where it was before what it was
+    first = torch_messages.telling_line(refusal.text)
     return first if len(first) <= MOST else first[: MOST - 3].rstrip() + "..."

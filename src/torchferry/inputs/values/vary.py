@@ -17,6 +17,7 @@ from torchferry.inputs.values.draws import drawn
 from torchferry.inputs.values.roles import FLOATS, InputRole
 from torchferry.inputs.values.ways import VALUES, way
 from torchferry.records import Size
+from torchferry.records.kinds_of_values import SIMPLEST
 
 Made = Callable[[Mapping[str, int], int], tuple[torch.Tensor, ...]]  # (sizes, seed) -> a call as the caller makes it
 
@@ -39,7 +40,7 @@ class CallPlan:
         if not any(p.role in roles for p in self.parts):
             raise ValueError(f"`{values}` has no input to act on")
         if self.made is not None:
-            if values not in ("random", "example"):
+            if values not in SIMPLEST:
                 raise ValueError("all values are made by the caller")
             return self.made(chosen, seed) if values == "random" or sizes else self.tensors
         shapes = [tuple(size_text.value(s, chosen) for s in shape) for shape in self.shapes]

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from torchferry.records.findings import InputNotVaried, OutputEmpty, OutputLost, OutputStill
+from torchferry.records.kinds_of_values import EXTREME
 from torchferry.verify.arrays import Array, array, is_float, wide
 from torchferry.verify.coverage.ground import COMPARED, Ground
-from torchferry.verify.judge.excuses.beyond_range import EXTREME
 from torchferry.verify.judge.trial import Bench, Judged
 from torchferry.verify.run.double_shadow import in_float64
 

@@ -121,14 +121,14 @@ def lively(bench: Bench, work: Weights, which: Redrawable, draw: int, room: Path
                 return
             numbers[found.stored.graph, found.stored.name] = values
     with tempfile.TemporaryDirectory(prefix=".torchferry-", dir=room) as folder:
-        path = rewrite(Path(sides.file.path), numbers, Path(folder))
+        path, model = rewrite(sides, numbers, Path(folder))
         key = sides.worker.open(path, **session_options(sides.file.settings))
         if isinstance(key, Fault):
             yield key.text
             return
         bound, file = replace(sides.bound, module=module), replace(sides.file, path=path)
         allowed = measure(module, [sides.bound.args], bench.traits.coarsest)
-        yield replace(bench, sides=replace(sides, bound=bound, file=file, session=key), allowed=allowed, followed=[])
+        yield replace(bench, sides=replace(sides, bound=bound, file=file, session=key, model=model), allowed=allowed, followed=[])
         sides.worker.close(key)
 
 

@@ -19,7 +19,7 @@ import onnx
 
 from torchferry.records import Fault
 from torchferry.verify.arrays import Array
-from torchferry.verify.coverage.rewritten import written
+from torchferry.verify.coverage.rewritten import copied, written
 from torchferry.verify.coverage.schemata import SELECTOR, Mutant, schemata
 from torchferry.verify.judge.trial import Bench, Judged, differences
 from torchferry.worker import Worker
@@ -80,7 +80,7 @@ def _sessions(bench: Bench, path: Path, folder: Path, mutants: list[Mutant], pla
         return
     own = folder / f"{len(list(folder.iterdir()))}"
     own.mkdir()
-    made = written(schemata(onnx.load(str(path), load_external_data=False), mutants), path, own)
+    made = written(schemata(copied(bench.sides.model), mutants), path, own)
     for level in ("none", "basic"):  # without any optimisation onnxruntime loses casts that only a branch takes
         key = bench.sides.worker.open(made, level=level)
         if isinstance(key, Fault):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from torchferry.records import FAILING
+from torchferry.records.kinds_of_values import ORDINARY
 from torchferry.verify.coverage.ground import Ground
 from torchferry.verify.coverage.lively import Redrawable, lively
 from torchferry.verify.explain.findings import findings
@@ -13,7 +14,7 @@ from torchferry.verify.judge.trial import Bench, Judged, judge
 
 DRAWS = 2  # one for a large model
 SHARE = 12  # of the trials asked for, one in so many is made again with each draw; one for a large model
-PLAIN = ("example", "random", "given", "right-padded", "left-padded", "random-mask")
+PLAIN = ORDINARY | {"right-padded", "left-padded", "random-mask"}
 
 
 def redraw(ground: Ground, which: Redrawable) -> Ground:

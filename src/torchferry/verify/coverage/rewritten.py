@@ -12,6 +12,7 @@ from onnx import helper
 
 from torchferry.verify.arrays import Array
 from torchferry.verify.coverage.stored import graphs
+from torchferry.verify.run.both_sides import BothSides
 from torchferry.verify.run.intermediates import link
 
 BESIDE = 2**20  # bytes from which on a new weight is written beside the graph: one message holds no more than 2 GB
@@ -19,15 +20,22 @@ DATA = "redrawn.data"
 Place = tuple[str, str]  # a graph, as `stored.graphs` names it, and a tensor in it
 
 
-def rewrite(path: Path, numbers: Mapping[Place, Array], folder: Path) -> Path:
-    """Write the file at `path` into a folder with these numbers in it; return where it is."""
-    model = onnx.load(str(path), load_external_data=False)
+def rewrite(sides: BothSides, numbers: Mapping[Place, Array], folder: Path) -> tuple[Path, onnx.ModelProto]:
+    """Write the file into a folder with these numbers in it; return where it is, and what is in it."""
+    model = copied(sides.model)
     with (folder / DATA).open("wb") as data:
         for place, graph in list(graphs(model.graph)):
             here = {name: array for (where, name), array in numbers.items() if where == place}
             if here:
                 _replace(graph, here, data)
-    return written(model, path, folder)
+    return written(model, Path(sides.file.path), folder), model
+
+
+def copied(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a copy that may be changed."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    return copy
 
 
 def written(model: onnx.ModelProto, beside: Path, folder: Path) -> Path:

@@ -10,8 +10,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import onnx
-
 from torchferry.records import FAILING, Fault
 from torchferry.records.findings import WeightsDiffer
 from torchferry.verify.coverage.folded_unlike import folded_unlike
@@ -59,8 +57,8 @@ def _to_blame(ground: Ground) -> Ground:
 def _folded(ground: Ground) -> list[Unlike]:
     """Return the weights that are not found as what they must be where normalisations are folded in, with all others."""
     bound = ground.bench.sides.bound
-    model = onnx.load(str(ground.bench.sides.file.path), load_external_data=False)
-    found = list(folded_unlike(ground.weights, model.graph, norms(bound.module, bound.prefix)))
+    graph = ground.bench.sides.model.graph
+    found = list(folded_unlike(ground.weights, graph, norms(bound.module, bound.prefix)))
     known = {u.stored.name for u in found}
     return [*found, *(u for u in ground.beside if u.stored.name not in known)] if found else []
 
@@ -74,7 +72,8 @@ def _cured(ground: Ground, failing: Sequence[Judged], blamed: Sequence[Unlike]) 
         if (values := one.near.made(ground.weights.tensors, {})) is not None:
             numbers[one.stored.graph, one.stored.name] = values
     with tempfile.TemporaryDirectory(prefix=".torchferry-", dir=ground.room) as folder:
-        key = sides.worker.open(rewrite(Path(sides.file.path), numbers, Path(folder)), **session_options(sides.file.settings))
+        path, _ = rewrite(sides, numbers, Path(folder))
+        key = sides.worker.open(path, **session_options(sides.file.settings))
         if isinstance(key, Fault):
             return 0
         runs = [(j, sides.run(j.args, key)) for j in failing]
@@ -98,9 +97,8 @@ def _reached(ground: Ground) -> Ground:
     if not missing or not ground.agreeing:
         return ground
     beside = {u.stored.name: u for u in ground.beside}
-    model = onnx.load(str(ground.bench.sides.file.path), load_external_data=False)
     trials = ground.cheapest[: FEW if ground.large else MOST_TRIALS]
-    left = unreached(ground.bench, model.graph, missing, beside, trials, ground.room)
+    left = unreached(ground.bench, ground.bench.sides.model.graph, missing, beside, trials, ground.room)
     ground = ground.count(reached=sum(s.name not in left for s in missing))
     others = [s.name for s in missing if s.name in left and s.name not in beside]
     ground = ground.lacks(f"`{n}`, which is not among the model's numbers and which no trial hangs on" for n in others)

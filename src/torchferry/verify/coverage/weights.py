@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-import onnx
 import torch
 
 from torchferry import eager
@@ -62,8 +61,8 @@ class Weights:
 
 def weights(sides: BothSides) -> Weights:
     """Return where each of the file's weights comes from."""
-    path, bound = Path(sides.file.path), sides.bound
-    kept = stored(onnx.load(str(path), load_external_data=False), path.parent)
+    bound = sides.bound
+    kept = stored(sides.model, Path(sides.file.path).parent)
     tensors = _arrays(bound.module, bound.prefix)
     used = [s for s in kept if s.takers]
     names = {s.name: n for s in used if (n := _named(s.name, tensors)) is not None}

@@ -20,6 +20,7 @@ from torchferry.records.findings import (
     TieOrder,
     WrongWhenOptimised,
 )
+from torchferry.records.kinds_of_values import SIMPLEST
 from torchferry.verify.explain import misnamed
 from torchferry.verify.explain.behaviour import behaviour
 from torchferry.verify.explain.locate import locate
@@ -77,14 +78,14 @@ def _one_of_each(wrong: Sequence[Judged], bench: Bench) -> list[Judged]:
     for failing in wrong:
         resized = any(failing.trial.sizes.get(n) != s for n, s in bench.right_sizes.items())
         classes.setdefault("sizes" if resized else "values", []).append(failing)
-    if "values" in classes and any(j.trial.values in ("example", "random", "given") for j in classes["values"]):
+    if "values" in classes and any(misnamed.plain(j) for j in classes["values"]):
         classes.pop("sizes", None)  # wrong already without another size
     return [min(group, key=_weight) for group in classes.values()]
 
 
 def _weight(failing: Judged) -> tuple[int, int, int]:
     """Order failing trials by how simple they are: plain values, few sizes changed, small ones."""
-    plain = 0 if failing.trial.values in ("example", "random") else 1
+    plain = 0 if failing.trial.values in SIMPLEST else 1
     return plain, len(failing.plan.sizes), sum(failing.trial.sizes.values())
 
 

@@ -6,12 +6,12 @@ values are looked for inside the file; and the source around the line, for the `
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from torchferry import eager, guards
+from torchferry.foreign import onnxruntime_messages
 from torchferry.records import Fault, Guard, Location
 from torchferry.verify.arrays import Array
 from torchferry.verify.explain import source_lines as source
@@ -116,8 +116,8 @@ def _refused(scene: Scene, inside: Inside) -> Culprit | None:
     if (flow := _by_flow(scene)) is not None:
         return flow
     fault, sides = scene.failing.fault, scene.bench.sides
-    named = re.search(r"Name:'([^']*)'", fault.text if fault else "")
-    node = next((n for n in inside.model.graph.node if named and n.name == named[1]), None)
+    named = onnxruntime_messages.node(fault.text) if fault else None
+    node = next((n for n in inside.model.graph.node if named and n.name == named[0]), None)
     if node is None:
         return None
     place = place_of_node(node, sides.file.provenance)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations, permutations
 
 from torchferry.records import Fault
+from torchferry.records.kinds_of_values import ORDINARY
 from torchferry.verify.judge.trial import Bench, Judged, differences
 
 MOST_PERMUTED = 4  # outputs; beyond that only pairs are tried
@@ -62,4 +63,4 @@ def _inputs(bench: Bench, failing: Judged) -> Misnamed | None:
 
 def plain(failing: Judged) -> bool:
     """Return whether a trial's values are ordinary: with all equal ones any two outputs look exchanged."""
-    return failing.trial.values in ("example", "random", "given")
+    return failing.trial.values in ORDINARY

@@ -16,6 +16,7 @@ import onnx
 
 from torchferry import eager
 from torchferry.records import Bound, Case, Fault, Tolerance, Translated, Trial
+from torchferry.records.kinds_of_values import AS_GIVEN, SIMPLEST
 from torchferry.verify.arrays import Array, array, arrays
 from torchferry.verify.coverage.lively import lively, redrawable
 from torchferry.verify.coverage.weights import weights
@@ -51,7 +52,7 @@ def write(case: Case, directory: Path) -> Path | None:
     verified, bound = case.value("verify"), case.value("inputs")
     if verified is None or not verified.failed:
         return None
-    trial = min(verified.failed, key=lambda t: (t.weights, t.values not in ("example", "random"), sum(t.sizes.values())))
+    trial = min(verified.failed, key=lambda t: (t.weights, t.values not in SIMPLEST, sum(t.sizes.values())))
     args = call_of(bound, trial)
     directory.mkdir(parents=True, exist_ok=True)
     with _at(case, trial) as bench:
@@ -102,7 +103,7 @@ def _moved(trial: Trial, example: dict[str, int]) -> dict[str, int]:
 
 
 def _given(bound: Bound, trial: Trial, args: Call) -> Call | None:
-    return args if trial.values in ("example", "given") or trial.call is not None else None
+    return args if trial.values in AS_GIVEN or trial.call is not None else None
 
 
 def _only(trial: Trial) -> str:

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from torchferry.foreign import onnxruntime as ort
+from torchferry.foreign.onnxruntime_messages import arena_refuses
 from torchferry.records import Difference, Fault, Outcome, Tolerance, Trial
+from torchferry.records.kinds_of_values import COUNTING
 from torchferry.verify.arrays import Array, is_float, wide
 from torchferry.verify.judge.compare import compare, wrong
 from torchferry.verify.judge.excuses import CHEAP, EXCUSES
@@ -22,7 +24,7 @@ from torchferry.verify.run.both_sides import BothSides, Call
 from torchferry.verify.run.memory import little_memory
 from torchferry.verify.run.replay import replays
 from torchferry.verify.trials.coupled import Links
-from torchferry.verify.trials.plans import COUNTING, TrialPlan
+from torchferry.verify.trials.plans import TrialPlan
 
 # where several excuses share a trial, the one that says least for the file gives it its name
 WEAKEST_FIRST: tuple[Outcome, ...] = (
@@ -34,7 +36,6 @@ WEAKEST_FIRST: tuple[Outcome, ...] = (
     "ill-conditioned",
 )
 NUDGED = 8  # runs of eager with its roundings moved, where the file's outputs have other shapes
-NO_MEMORY = "Failed to allocate memory"  # as onnxruntime has it
 # these proofs hold the file against something, rounding, the arithmetic or eager's own picks; others: a number does not count
 COMPARING: tuple[Outcome, ...] = ("ill-conditioned", "eager-cut-off", "tie-order")
 
@@ -89,7 +90,7 @@ def _judged(bench: Bench, plan: TrialPlan, args: Call, proven: float) -> Judged:
         return Judged(plan, replace(trial, outcome="eager-refused", note=note), args, fault=want)
     if got is None:
         got = bench.sides.run_at(plan.level, args)
-    if isinstance(got, Fault) and NO_MEMORY in got.text:
+    if isinstance(got, Fault) and arena_refuses(got.text):
         return Judged(plan, replace(trial, outcome="too-large", note=_line(ort.said(got.text))), args, want, fault=got)
     if isinstance(got, Fault):
         refusal = Difference("", "refused", f"{got.type_name}: {_line(ort.said(got.text))}", ratio=np.inf)

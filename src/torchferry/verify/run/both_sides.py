@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import onnx
 import torch
 
 from torchferry import eager
@@ -25,6 +26,7 @@ class BothSides:
     worker: Worker
     session: str  # the worker's key for the file at onnxruntime's default level
     order: tuple[int, ...]  # for each eager output, which of the file's outputs it is compared with
+    model: onnx.ModelProto = field(repr=False)  # the file, read once, without weights that lie beside it; nobody changes it
 
     def eager(self, args: Call, *, seed: int = 0) -> list[Array] | Fault:
         """Return what a fresh copy of the module gives, or what it raised."""
@@ -80,7 +82,8 @@ def open_sides(bound: Bound, file: Translated, worker: Worker) -> BothSides | Fa
     key = worker.open(file.path, **session_options(file.settings))
     if isinstance(key, Fault):
         return key
-    return BothSides(bound, file, worker, key, output_order(bound.outputs, [o.name for o in file.outputs]))
+    model = onnx.load(str(file.path), load_external_data=False)
+    return BothSides(bound, file, worker, key, output_order(bound.outputs, [o.name for o in file.outputs]), model)
 
 
 def session_options(settings: Mapping[str, Any]) -> dict[str, Any]:

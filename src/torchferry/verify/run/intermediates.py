@@ -51,7 +51,7 @@ class Inside:
 def opened(sides: BothSides) -> Iterator[Inside | Fault]:
     """Give the file with its inside out; the copy is gone afterwards."""
     path = Path(sides.file.path)
-    model = onnx.load(str(path), load_external_data=False)
+    model = sides.model
     names = telling(model.graph)
     with tempfile.TemporaryDirectory(prefix=".torchferry-") as folder:
         key = sides.worker.open(expose(model, names, path, Path(folder) / "inside.onnx"), level="none")

@@ -14,9 +14,10 @@ import onnx
 import torch
 
 from torchferry.records import Bound, Dim, Guard
+from torchferry.records.kinds_of_values import STRANGE
 from torchferry.verify.trials.constants import Number, for_input, numbers
 from torchferry.verify.trials.landmarks import handles_nan, landmarks
-from torchferry.verify.trials.plans import STRANGE, TrialPlan, example_sizes, in_turns
+from torchferry.verify.trials.plans import TrialPlan, example_sizes, in_turns
 from torchferry.verify.trials.pools import pooled
 from torchferry.verify.trials.tables import tables
 from torchferry.verify.trials.thresholds import thresholds

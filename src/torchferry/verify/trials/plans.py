@@ -10,6 +10,7 @@ import torch
 
 from torchferry import guards as conditions
 from torchferry.records import Bound, Dim, Guard
+from torchferry.records.kinds_of_values import STRANGE
 from torchferry.verify.trials.coupled import Links, together
 from torchferry.verify.trials.landmarks import landmarks
 from torchferry.verify.trials.padding_garbage import garbage_under_padding
@@ -57,8 +58,6 @@ PLAUSIBLE = (
     "negative-ids",
 )
 T = TypeVar("T")
-COUNTING = ("big", "big-ids")  # values that a model may take for a size
-STRANGE = ("-inf", "inf", "nan")  # reported apart: few models are meant to take them
 ALONE = ("-inf", "zeros", "negative", "constant-rows", "inf", "large", "ties", "nan")  # also for one input at a time
 
 

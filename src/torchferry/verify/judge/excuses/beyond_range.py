@@ -19,19 +19,17 @@ import torch
 from torch import nn
 
 from torchferry.records import SHOWING
+from torchferry.records.kinds_of_values import ABSURD, EXTREME, STRANGE
 from torchferry.verify.arrays import Array, array, is_float, wide
 from torchferry.verify.judge.compare import wrong as differing
 from torchferry.verify.judge.excuses.excuse import Example, Excuse, Plea, Proof
 from torchferry.verify.run.both_sides import Call
 from torchferry.verify.run.eager_trace import record
-from torchferry.verify.trials.plans import COUNTING, STRANGE, added_masks
+from torchferry.verify.trials.plans import added_masks
 
 if TYPE_CHECKING:
     from torchferry.verify.judge.trial import Bench
 
-ABSURD = ("huge", "denormal")
-# values at which a model's own result may run out of range
-EXTREME = (*STRANGE, *ABSURD, "scaled", "large", "large-negative", "large-positive", *COUNTING, "tiny")
 INSIDE = (1e-9, 1e9)
 LARGE = 1e4  # instead of infinity
 

@@ -1,0 +1,77 @@
+"""What the pages show is what the tests run: each script, carried out up to the pipeline, asks for the Job of its example."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from google.protobuf.message import DecodeError
+
+from torchferry import catalogue, pipeline
+from torchferry.catalogue import Entry
+from torchferry.records import Job
+from torchferry.report.shown_example import script
+
+ALL = [(e, f) for e in catalogue.load() for kind in ("bad", "good") for f in e.examples(kind).values()]
+
+
+class Arrived(Exception):
+    """A Job came as far as the pipeline."""
+
+
+def asked_for(shown: Path) -> Job:
+    """Return the Job that a script hands to the pipeline."""
+    with pytest.raises(Arrived) as told:
+        runpy.run_path(str(shown))
+    (job,) = told.value.args
+    return job
+
+
+def described(job: Job) -> dict[str, Any]:
+    """Return what a Job asks for, without what differs with each draw of weights and numbers."""
+    told = {name: getattr(job, name) for name in ("input_names", "output_names", "opset", "target", "budget")}
+    told |= {name: _kind(getattr(job, name)) for name in ("args", "kwargs", "examples", "feeds", "dynamic_axes", "ranges")}
+    told["model"] = type(job.model).__name__
+    told["weights"] = _kind(getattr(job.model, "state_dict", dict)())
+    told["file"] = _nodes(job.onnx) if job.onnx is not None else None
+    told["edits"] = job.edits if job.model is not None else ()  # a script of `check` has them as a comment
+    return told
+
+
+def _nodes(file: Path) -> list[str] | int:
+    """Return the operators of a file, or the size of what is none; sizes of files have stacks in them, and so folders."""
+    try:
+        return [node.op_type for node in onnx.load(str(file), load_external_data=False).graph.node]
+    except DecodeError:
+        return file.stat().st_size
+
+
+def _kind(value: Any) -> Any:
+    if isinstance(value, torch.Tensor | np.ndarray):
+        return type(value).__name__, str(value.dtype), tuple(value.shape)
+    if isinstance(value, dict):
+        return {key: _kind(inner) for key, inner in value.items()}
+    return [_kind(v) for v in value] if isinstance(value, list | tuple) else value if value is None else repr(value)
+
+
+@pytest.mark.parametrize(("entry", "example"), [pytest.param(e, f, id=f"{e.code}-{f.__name__}") for e, f in ALL])
+def test_the_script_asks_for_the_job_of_its_example(
+    entry: Entry, example: Callable[[], Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def heal(job: Job, *_: Any, **__: Any) -> None:
+        raise Arrived(job)
+
+    shown = script(example)
+    assert "Job" not in shown
+    with entry.rule.premise():
+        wanted = described(example())
+        monkeypatch.setattr(pipeline, "heal", heal)
+        monkeypatch.chdir(tmp_path)
+        Path("shown.py").write_text(shown, encoding="utf-8")
+        assert described(asked_for(tmp_path / "shown.py")) == wanted
