@@ -18,7 +18,8 @@ from torchferry.catalogue import Entry
 from torchferry.records import Job
 from torchferry.report.shown_example import script
 
-ALL = [(e, f) for e in catalogue.load() for kind in ("bad", "good") for f in e.examples(kind).values()]
+EXAMPLES = [(e, f) for e in catalogue.load() for kind in ("bad", "good") for f in e.examples(kind).values()]
+ALL = [(e, f) for e, f in EXAMPLES if f.__name__ not in getattr(e.module, "SHOWN", {})]
 
 
 class Arrived(Exception):

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from torchferry.catalogue import Entry, load
-from torchferry.report.shown_example import script
+from torchferry.report.shown_example import shown
 
 STAGE_WORDS = {
     "inputs": "the example and the arguments",
@@ -28,9 +28,9 @@ def page(entry: Entry) -> str:
         f"**{rule.title()}** ({rule.severity}, since {rule.since})",
         rule.page(),
         "## An example that shows it",
-        *(f"```python\n{script(f)}\n```" for f in entry.examples("bad").values()),
+        *map(shown, entry.examples("bad").values()),
         "## The same, mended by hand",
-        *(f"```python\n{script(f)}\n```" for f in entry.examples("good").values()),
+        *map(shown, entry.examples("good").values()),
         "<!-- generated from the catalogue by `make docs` -->",
     ]
     return "\n\n".join(parts) + "\n"

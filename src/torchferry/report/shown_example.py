@@ -22,6 +22,12 @@ WRITTEN_OUT = {"example_file": f"Path({FILE})", "example_folder": "Path()"}
 IMPORTED = {"Path(": "from pathlib import Path", "onnx.": "import onnx", "torchferry.": "import torchferry"}
 
 
+def shown(example: Callable[[], Any]) -> str:
+    """Return an example as a page shows it: by its module's own words (`SHOWN`) where no single call is it, else as a script."""
+    told: dict[str, str] = getattr(sys.modules[example.__module__], "SHOWN", {})
+    return told.get(example.__name__) or f"```python\n{script(example)}\n```"
+
+
 def script(example: Callable[[], Any]) -> str:
     """Return an example as a script, with what it takes from its module."""
     page = _Page(sys.modules[example.__module__])

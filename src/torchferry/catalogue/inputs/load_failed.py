@@ -32,6 +32,28 @@ class LoadFailed(Rule):
             )
 
 
+SHOWN = {
+    "bad": """```python
+def model():
+    raise RuntimeError("no weights here")
+```
+
+```sh
+torchferry export broken.py:model -o model.onnx
+```""",
+    "good": """```python
+import torch
+
+def model():
+    return torch.nn.Linear(2, 2), (torch.ones(1, 2),)
+```
+
+```sh
+torchferry export whole.py:model -o model.onnx
+```""",
+}
+
+
 def bad() -> Case:
     from torchferry.cli.load import LoadFailed, load
 

@@ -34,6 +34,32 @@ class AnotherTextWritten(FindingRule[findings.TextDiffers]):
         return (f"{finding.wrong} of {finding.texts} texts are written otherwise than by the model",)
 
 
+SMALL = """from transformers import GPT2Config, GPT2LMHeadModel
+
+import torchferry
+
+small = {"vocab_size": 40, "n_positions": 64, "n_embd": 16, "n_layer": 1, "n_head": 2, "initializer_range": 0.5}
+config = GPT2Config(**small, bos_token_id=0, eos_token_id=0)
+"""
+SHOWN = {
+    "bad": f"""```python
+{SMALL}
+
+class CountingFromOne(GPT2LMHeadModel):
+    def prepare_inputs_for_generation(self, *args, **kwargs):
+        inputs = super().prepare_inputs_for_generation(*args, **kwargs)
+        return inputs | {{"position_ids": inputs["position_ids"] + 1}}
+
+
+torchferry.export(CountingFromOne(config), f="OUT/", task="text-generation")
+```""",
+    "good": f"""```python
+{SMALL}
+torchferry.export(GPT2LMHeadModel(config), f="OUT/", task="text-generation")
+```""",
+}
+
+
 def bad() -> Job:
     from transformers import GPT2LMHeadModel
 

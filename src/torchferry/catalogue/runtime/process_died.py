@@ -41,6 +41,14 @@ def _told(finding: findings.ProcessEnded) -> tuple[str, str, str]:
     return f"the process died{during}", message, "try other versions of torch and its extensions; `torchferry doctor` shows yours"
 
 
+SHOWN = {
+    "bad": """```sh
+$ torchferry export model.py:crashes_in_native_code -o model.onnx
+the process died in capture
+```"""
+}
+
+
 def bad() -> Case:
     from torchferry.cli.supervise import Ending, as_result
 
