@@ -53,6 +53,15 @@ def test_of_the_repair_only_the_search_knows_stages_and_loads_what_they_load(pat
     assert not {name for name in imports(path) if any(name == s or name.startswith(s + ".") for s in stages)}
 
 
+@pytest.mark.parametrize(
+    "path", [p for p in FILES if part(p) in ("ops", "eager", "foreign")], ids=lambda p: str(p.relative_to(SOURCE))
+)
+def test_what_lies_below_the_stages_imports_none_of_them(path: Path) -> None:
+    above = {f"torchferry.{other}" for other in (*STAGES, *ABOVE)}
+    wrong = {name for name in imports(path) if any(name == f or name.startswith(f + ".") for f in above)}
+    assert not wrong, f"{path.name} imports {sorted(wrong)}"
+
+
 @pytest.mark.parametrize("path", [p for p in FILES if part(p) in FOUNDATIONS], ids=lambda p: p.name)
 def test_foundations_import_neither_torch_nor_onnx(path: Path) -> None:
     assert not {name.split(".")[0] for name in imports(path)} & {"torch", "onnx", "onnxruntime", "onnxscript", "transformers"}

@@ -10,7 +10,6 @@ from torch import nn
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from torchferry.capture import prepare
-from torchferry.capture.prepare import flex
 from torchferry.edits.capture import (
     Prepare,
     PrepareBaked,
@@ -21,6 +20,7 @@ from torchferry.edits.capture import (
     PrepareQuantised,
     PrepareScript,
 )
+from torchferry.ops.prepared import flex
 from torchferry.records.findings import EncoderFastPath, GradientInside, NestedTensor
 
 MOVES = torch.export.Dim.DYNAMIC

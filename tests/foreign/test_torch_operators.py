@@ -13,7 +13,7 @@ import torch
 from torchferry.errors import ForeignApiMoved
 from torchferry.foreign import torch_operators as door
 from torchferry.foreign.torch_operators import aten
-from torchferry.translate import ops
+from torchferry.ops import decomposed
 
 
 class Without:
@@ -30,7 +30,7 @@ class Without:
 
 def family(name: str) -> ModuleType:
     """Return a family of operators, loaded anew."""
-    spec = importlib.util.find_spec(f"{ops.__name__}.{name}")
+    spec = importlib.util.find_spec(f"{decomposed.__name__}.{name}")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -47,7 +47,7 @@ def test_an_operator_that_a_release_lacks_is_one_row_less(name: str, lost: str, 
     assert set(less) < set(whole)
 
 
-FAMILIES = sorted(info.name for info in pkgutil.iter_modules(ops.__path__))
+FAMILIES = sorted(info.name for info in pkgutil.iter_modules(decomposed.__path__))
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -11,7 +11,7 @@ import torch
 
 from torchferry.foreign import torch_shapes as door
 from torchferry.foreign.torch_export import shape_env_of
-from torchferry.translate.ops.sizes import OF_SIZES
+from torchferry.ops.decomposed.sizes import OF_SIZES
 
 
 class Branching(torch.nn.Module):

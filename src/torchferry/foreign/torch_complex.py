@@ -2,7 +2,7 @@
 
 Relies on `torch._subclasses.complex_tensor.ComplexTensor`, its parts `re` and `im`, and its table of operators
 (`_ops.common.lookup_complex`), as torch 2.13 has them.
-Should they move: the class is a few hundred lines of plain Python, and could be written out in `translate/complex_forms.py`.
+Should they move: the class is a few hundred lines of plain Python, and could be written out in `ops/complex_forms.py`.
 """
 
 from __future__ import annotations

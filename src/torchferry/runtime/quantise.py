@@ -15,9 +15,9 @@ import torch
 from torchferry.check.reading.fingerprint import CERTIFICATE_KEY, QUANTISED_KEY
 from torchferry.errors import UsageError, did_you_mean
 from torchferry.foreign import onnxruntime as ort
+from torchferry.ops.draft import transposed
 from torchferry.runtime.tied import TURNED, share_with_embeddings
 from torchferry.saturation.asked import features
-from torchferry.translate.draft import transposed
 
 BITS = {"int8": 8, "int4": 4}
 # weights that share a scale, the fastest first. On a GPT-2 blocks of 32 move int8's logits by a fifth less than those of 128, and

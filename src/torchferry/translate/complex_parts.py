@@ -17,7 +17,7 @@ from torch import Tensor
 from torchferry.foreign.torch_complex import ComplexTensor
 from torchferry.foreign.torch_operators import OpOverload, aten, can_decompose, is_mutable, schema_of
 from torchferry.foreign.torch_trees import tree_flatten, tree_leaves, tree_map
-from torchferry.translate.complex_forms import Forms, apart, together
+from torchferry.ops.complex_forms import Forms, apart, together
 from torchferry.translate.expand import NotHere, Table, become, expand, filled, mode_of, splice, traced
 
 IN_PAIRS = {  # translated as they are

@@ -8,9 +8,9 @@ from pathlib import Path
 import onnx_ir as ir
 
 from torchferry.edits.translate import TranslateEdit
+from torchferry.ops.passes import apply
 from torchferry.records import Fault, Job, Step, Translated
 from torchferry.translate import names
-from torchferry.translate.passes import apply
 from torchferry.translate.provenance import provenance
 from torchferry.translate.save import save
 

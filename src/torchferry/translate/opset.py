@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
+from torchferry.ops.lowered import floors, lower, needed, raise_to
 from torchferry.records import Location
 from torchferry.records.findings import OpsetCannotExpress
 from torchferry.releases import IR_OF_OPSET, Target
-from torchferry.translate.lowering import floors, lower, needed, raise_to
 from torchferry.translate.provenance import provenance
 
 LOWEST_UNASKED = 9  # below this nothing is gained, and old runtimes differ in more than their schemas

@@ -14,11 +14,11 @@ from onnx_ir.passes import common
 from onnxscript.optimizer import fold_constants_ir
 
 from torchferry.foreign.torch_onnx import silent
-from torchferry.translate.passes.casts import name_types
-from torchferry.translate.passes.padding import guard_pad_before_maxpool
-from torchferry.translate.passes.signs import unsigned_weights
-from torchferry.translate.passes.tails import exact_tails
-from torchferry.translate.passes.types import know_types
+from torchferry.ops.passes.casts import name_types
+from torchferry.ops.passes.padding import guard_pad_before_maxpool
+from torchferry.ops.passes.signs import unsigned_weights
+from torchferry.ops.passes.tails import exact_tails
+from torchferry.ops.passes.types import know_types
 
 FOLDED_INPUT = 8192  # elements; larger constants are weights, and folding them makes copies
 FOLDED_OUTPUT = 65536

@@ -16,20 +16,21 @@ from torchferry.edits.inputs import Narrow
 from torchferry.edits.translate import InlineCustomOperator, OptimiserOff, TranslateEdit
 from torchferry.foreign import torch_onnx
 from torchferry.foreign.torch_operators import schema_of
+from torchferry.ops import decomposed
+from torchferry.ops.passes import apply
+from torchferry.ops.passes.axes import count_from_the_front
+from torchferry.ops.passes.kernels import widen
+from torchferry.ops.passes.rounds import let_scans_be_empty
 from torchferry.records import Bound, Case, Fault, Job, Signature, Step, Translated
 from torchferry.records.findings import ComplexOperator, CustomOperator, OperatorRefused, OperatorWithoutOnnx
 from torchferry.releases import kernels
-from torchferry.translate import names, node_lines, ops, register
+from torchferry.translate import names, node_lines, register
 from torchferry.translate.generality import lost
 from torchferry.translate.given import given
 from torchferry.translate.limits import keep_ranges
 from torchferry.translate.normalise import dropped_checks, prepare, untranslatable
 from torchferry.translate.opset import fit
 from torchferry.translate.optimise import inline, optimise
-from torchferry.translate.passes import apply
-from torchferry.translate.passes.axes import count_from_the_front
-from torchferry.translate.passes.kernels import widen
-from torchferry.translate.passes.rounds import let_scans_be_empty
 from torchferry.translate.provenance import provenance
 from torchferry.translate.save import save
 
@@ -40,9 +41,9 @@ def translate(case: Case) -> Step:
         return given(case.job)
     bound: Bound = case.value("inputs")
     program = case.value("capture").program
-    registry = torch_onnx.registry({**ops.translations(), **register.translations()}, ops.complex_translations())
-    own = {**ops.decompositions(), **register.decompositions(), **register.bodies(_inlined(case.job))}
-    ready = prepare(program, registry, own, ops.special_decompositions())
+    registry = torch_onnx.registry({**decomposed.translations(), **register.translations()}, decomposed.complex_translations())
+    own = {**decomposed.decompositions(), **register.decompositions(), **register.bodies(_inlined(case.job))}
+    ready = prepare(program, registry, own, decomposed.special_decompositions())
     if missing := list(untranslatable(ready, registry)):
         return _missing(missing, bound.prefix)
     if (half := next(filter(_is_half_complex, ready.graph.nodes), None)) is not None:

@@ -8,24 +8,19 @@ from typing import Any
 
 from torchferry.capture.patches import (
     constants,
-    distributions,
     dynamo_cache,
     export_flags,
     guard_origins,
     hashable_sizes,
     host_random,
-    looking_functions,
     numbers,
     quotients,
-    scan_lengths,
-    sized_functions,
-    slices,
     transformers_own,
-    windows,
 )
 from torchferry.capture.patches.reachable import reached
 from torchferry.eager import one_at_a_time
 from torchferry.foreign.torch_dynamo import see_all_functions
+from torchferry.ops.captured import distributions, looking_functions, scan_lengths, sized_functions, slices, windows
 from torchferry.records import Finding
 
 Patch = Callable[[Any], AbstractContextManager[Any]]

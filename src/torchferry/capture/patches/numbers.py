@@ -21,9 +21,9 @@ import numpy as np
 import torch
 
 from torchferry.capture.patches.reachable import Reached, homes, like, standing_in
-from torchferry.capture.patches.windows import OF_NUMPY
 from torchferry.foreign.replaced import replaced
 from torchferry.foreign.torch_shapes import sym_sqrt
+from torchferry.ops.captured.windows import OF_NUMPY
 
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _AS_DTYPE = re.compile(r"(?:dtype\s*=\s*|\.(?:to|type|astype|view)\(\s*)(int|float)\b")

@@ -12,19 +12,7 @@ from typing import Any
 
 from torch import nn
 
-from torchferry.capture.prepare import (
-    aliases,
-    baked,
-    dense,
-    encoder,
-    flex,
-    gradients,
-    maps,
-    precision,
-    quantised,
-    recurrent,
-    script,
-)
+from torchferry.capture.prepare import baked, gradients, precision, quantised, script
 from torchferry.capture.prepare.survey import survey
 from torchferry.capture.prepare.tree import own
 from torchferry.edits.capture import (
@@ -37,6 +25,7 @@ from torchferry.edits.capture import (
     PrepareQuantised,
     PrepareScript,
 )
+from torchferry.ops.prepared import aliases, dense, encoder, flex, maps, recurrent
 
 __all__ = ["apply", "revise", "survey"]
 

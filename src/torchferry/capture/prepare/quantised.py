@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from torchferry.capture.prepare.within import within
+from torchferry.eager.within import within
 from torchferry.foreign.torch_modules import saving_buffers
 from torchferry.foreign.torch_tensors import packed_kind
 from torchferry.quantised import fake

@@ -7,10 +7,11 @@ from typing import Any
 
 from torch import nn
 
-from torchferry.capture.prepare import baked, dense, encoder, sources
+from torchferry.capture.prepare import baked, sources
 from torchferry.capture.prepare.quantised import is_quantised
 from torchferry.capture.prepare.script import is_script
 from torchferry.foreign.torch_modules import tables_of
+from torchferry.ops.prepared import dense, encoder
 from torchferry.records import Finding, Location
 from torchferry.records.findings import (
     EncoderFastPath,

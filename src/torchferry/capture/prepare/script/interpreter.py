@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from torchferry.capture.prepare import recurrent
 from torchferry.capture.prepare.script.builtins import BUILTINS, CODES, OF_TENSORS
 from torchferry.foreign.torch_operators import schema_of
+from torchferry.ops.prepared import recurrent
 
 Lookup = Callable[[str, str], Any]  # of an attribute: the path of the part, and its name
 

@@ -1,0 +1,1 @@
+"""Modules, and operators of a captured program, rewritten as what can be translated; `capture/prepare/` chooses among them."""
