@@ -13,7 +13,11 @@ SNAPSHOTS = Path(__file__).parent / "snapshots"
 MACHINE = (
     (r"(?:/[\w.+@-]+)+/(?=[\w.+@-]+)", ""),  # folders
     (r"\b(torchferry-example-|tmp)\w+", r"\1#"),
-    (r"\b\d+\.\d+\.\d+\b(\+\w+)?", "#.#.#"),  # releases
+    (
+        r"(at most IR version|stamp IR version|ir_version =|knows opset|convert to opset|opset_version=) ?\d+",
+        r"\1 #",
+    ),  # its limits
+    (r"\b\d+\.\d+\.\d+\b(\+\w+)?", "#.#.#"),  # releases, and above what they take
     (r"\bline \d+", "line #"),
     (r"(\.py|\.cc|\.h|\.cpp):\d+", r"\1:#"),
     (r"0x[0-9a-fA-F]+", "0x#"),
@@ -21,6 +25,7 @@ MACHINE = (
     (r"\bat \[[\d, ]*\]", "at [#]"),  # the place of the largest difference
     (r"\b\d+(?=%| s\b| of \d+ trials| trials)", "#"),
 )
+IN_CODE = 3  # the first of these hold in backticks too
 
 
 def snapshot(code: str, name: str) -> Path:
@@ -50,7 +55,7 @@ def _place(where: Location) -> list[str]:
 def steady(text: str) -> str:
     """Return a text with what hangs on the machine left out; the user's code, in backticks, stays as it is."""
     parts = re.split(r"(`[^`\n]*`)", text)
-    return "".join(_without(part, MACHINE[:2] if part.startswith("`") else MACHINE) for part in parts)
+    return "".join(_without(part, MACHINE[:IN_CODE] if part.startswith("`") else MACHINE) for part in parts)
 
 
 def _without(text: str, patterns: tuple[tuple[str, str], ...]) -> str:

@@ -26,7 +26,8 @@ Args = tuple[torch.Tensor, ...]
 
 def compared(model: nn.Module, args: Args, path: Path) -> Weights:
     bound = SimpleNamespace(module=model, args=args, prefix="")
-    return weights(SimpleNamespace(bound=bound, file=SimpleNamespace(path=path)))  # type: ignore[arg-type]
+    read = onnx.load(str(path), load_external_data=False)
+    return weights(SimpleNamespace(bound=bound, file=SimpleNamespace(path=path), model=read))  # type: ignore[arg-type]
 
 
 def lost(model: nn.Module, args: Args, path: Path) -> list[str]:
