@@ -46,13 +46,13 @@ def _one_by_one(module: Any, bound: Bound) -> Iterator[Finding]:
 
 def _next(module: Any, bound: Bound, chosen: list[Site]) -> Fault | None:
     """Return what stops a capture in which the chosen lines are given their values, or None."""
-    tape = given.GivenValues()
-    with sites.applied(module, chosen), given.playing(tape):
+    known = given.GivenValues()
+    with sites.applied(module, chosen), given.used_by_rewritten_code(known):
         try:
             eager.call(eager.fresh(module), bound.args)
         except Exception as error:  # the model's own code runs; what was changed in it does not
             raise CannotRewrite("it does not run with its values recorded") from error
-        tape.recording = False
+        known.recording = False
         try:
             once(strategies.ordered()[0], eager.fresh(module), bound.args, None)
         except CannotRewrite:

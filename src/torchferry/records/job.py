@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from torchferry.records.edits import Edit
 from torchferry.records.stages import STAGES, Stage
+
+if TYPE_CHECKING:
+    from torchferry.records.case import Case
+    from torchferry.records.evidence import Padding, Trial
 
 Call = tuple[tuple[Any, ...], Mapping[str, Any]]  # (args, kwargs)
 SomeEdit = TypeVar("SomeEdit", bound=Edit)
@@ -54,9 +58,9 @@ class Generation:
     changes in words.
     """
 
-    settle: Callable[[Any], Path]
-    write: Callable[[Path, Tolerance], tuple[Any, ...]]
-    pads: Callable[[Path, Tolerance], Any] = lambda directory, allowed: None
+    settle: Callable[[Case], Path]
+    write: Callable[[Path, Tolerance], tuple[Trial, ...]]
+    pads: Callable[[Path, Tolerance], Padding | None] = lambda directory, allowed: None
     quantise: Callable[[Path], tuple[str, str]] | None = None
     notes: tuple[str, ...] = ()  # what had to be set for it
 

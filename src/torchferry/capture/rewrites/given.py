@@ -49,22 +49,22 @@ def _copied(value: Any) -> Any:
         return value
 
 
-_playing: list[GivenValues] = []
+_in_use: list[GivenValues] = []
 
 
-def tape() -> GivenValues:
-    """Return the tape that the rewritten code speaks to."""
-    return _playing[-1]
+def values() -> GivenValues:
+    """Return the values that rewritten code keeps, or is given."""
+    return _in_use[-1]
 
 
 @contextmanager
-def playing(tape: GivenValues) -> Iterator[None]:
-    """Let rewritten code record on a tape, or be given what is on it, for the block."""
-    _playing.append(tape)
+def used_by_rewritten_code(given: GivenValues) -> Iterator[None]:
+    """Let rewritten code keep its values among these, or be given them, for the block."""
+    _in_use.append(given)
     try:
         yield
     finally:
-        _playing.remove(tape)
+        _in_use.remove(given)
 
 
 def rewrite(function: FunctionNode, line: int) -> None:
@@ -79,12 +79,12 @@ def rewrite(function: FunctionNode, line: int) -> None:
     if getattr(statement, part, None) is None:
         raise CannotRewrite("it has no value")
     name = f"given_{line}"
-    known = ast.parse(f"if {_HERE}.tape().recording:\n    {name} = {_HERE}.tape().keep({line}, None)").body[0]
+    known = ast.parse(f"if {_HERE}.values().recording:\n    {name} = {_HERE}.values().keep({line}, None)").body[0]
     assert isinstance(known, ast.If)
     assert isinstance(known.body[0], ast.Assign)
     assert isinstance(known.body[0].value, ast.Call)
     known.body[0].value.args[1] = getattr(statement, part)
-    known.orelse = ast.parse(f"{name} = {_HERE}.tape().next({line})").body
+    known.orelse = ast.parse(f"{name} = {_HERE}.values().next({line})").body
     setattr(statement, part, ast.Name(name, ast.Load()))
     place.replace([known, statement])
 
@@ -95,11 +95,11 @@ def _loop(loop: ast.For | ast.While, before: set[str], line: int) -> ast.stmt:
         raise CannotRewrite("it leaves the function")
     filled = {n.func.value.id for n in ast.walk(loop) if _is_method_call(n)}  # type: ignore[attr-defined]
     kept = [n for n in dict.fromkeys([*names.stored([loop]), *sorted(filled)]) if n in before]
-    both = ast.parse(f"if {_HERE}.tape().recording:\n    pass\nelse:\n    pass").body[0]
+    both = ast.parse(f"if {_HERE}.values().recording:\n    pass\nelse:\n    pass").body[0]
     assert isinstance(both, ast.If)
     given = ", ".join(kept)
-    both.body = [loop, *ast.parse(f"{_HERE}.tape().keep({line}, [{given}])").body]
-    both.orelse = ast.parse(f"[{given}] = {_HERE}.tape().next({line})").body
+    both.body = [loop, *ast.parse(f"{_HERE}.values().keep({line}, [{given}])").body]
+    both.orelse = ast.parse(f"[{given}] = {_HERE}.values().next({line})").body
     return both
 
 

@@ -153,7 +153,7 @@ def _by_flow(scene: Scene) -> Culprit | None:
 
 
 def _parting(right: EagerTrace, wrong: EagerTrace) -> int:
-    """Return how many ops both tapes have in common before they go different ways."""
+    """Return how many ops both traces have in common before they go different ways."""
     n = 0
     for one, two in zip(right.notes, wrong.notes, strict=False):
         if (one.op, one.location.file, one.location.line) != (two.op, two.location.file, two.location.line):
