@@ -22,6 +22,7 @@ from torchferry.verify.coverage.assess import assess
 from torchferry.verify.explain.by_size import by_size
 from torchferry.verify.explain.findings import findings
 from torchferry.verify.explain.optimiser_fault import blame_opening
+from torchferry.verify.judge.bias import biased
 from torchferry.verify.judge.compare import ENOUGH_ROWS, spread
 from torchferry.verify.judge.model_traits import traits
 from torchferry.verify.judge.tolerance import columns, loosest, measure
@@ -84,7 +85,8 @@ def _verified(case: Case, sides: BothSides) -> Step:
     trials = (*(j.trial for j in judged), *shown.redrawn)
     verified = Verified(trials, loosest(bench.allowed), ranges_shown(trials), shown.coverage)
     told = (*shown.findings, *findings(case, bench, judged, habits, trace), *by_size(case, bench, judged))
-    return Step("verify", verified, findings=(*told, *_hardly_shown(verified)), notes=budget.notes)
+    leaning = biased(bench, judged) if not verified.failed else ()
+    return Step("verify", verified, findings=(*told, *leaning, *_hardly_shown(verified)), notes=budget.notes)
 
 
 def laid_out(case: Case, sides: BothSides) -> tuple[Bench, Character, EagerTrace] | Fault:

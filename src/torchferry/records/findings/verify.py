@@ -97,6 +97,17 @@ class EagerCutOff(AboutTrial):
 
 
 @dataclass(frozen=True, slots=True)
+class OutputBiased(Finding):
+    """An output that the file gives too large or too small by a share, throughout; and how far either side is from float64."""
+
+    output: str
+    share: float  # of the model's own numbers, over all trials
+    trials: int  # in which float64 was asked
+    models: float
+    files: float
+
+
+@dataclass(frozen=True, slots=True)
 class TieOrder(AboutTrial):
     """They differ in the order of equal keys, and that does harm."""
 
