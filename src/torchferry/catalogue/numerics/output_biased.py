@@ -27,9 +27,9 @@ class OutputBiased(Rule):
             much = "larger" if finding.share > 0 else "smaller"
             yield Diagnosis(
                 self.code,
-                f"output `{finding.output}` is {abs(finding.share):.2g} of itself {much} than the model's in every trial",
+                f"output `{finding.output}` is {100 * abs(finding.share):.2g}% {much} than the model's in every trial",
                 "look for a constant, an epsilon or a variance that the file has otherwise",
-                evidence=(f"off a float64 run: the model by {finding.models:.1g}, the file by {finding.files:.1g}",),
+                evidence=(f"beside a float64 run: the model {100 * finding.models:+.1g}%, the file {100 * finding.files:+.1g}%",),
             )
 
 
