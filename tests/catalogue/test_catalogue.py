@@ -26,7 +26,8 @@ from torchferry.records import Budget, Case, History, Job, Repair
 
 ENTRIES = catalogue.load()
 HEADINGS = ("## What happened", "## Do instead")
-FEW = 16  # trials, instead of 64: enough for an example to show what it is about; `make slow` has all of them
+ALL = Budget()
+FEW = Budget(trials=16, mutants=0)  # enough for an example to show what it is about; `make slow` has all of them
 LATE = {"NUM011", "NUM014"}  # about NaN and infinity, which are tried after all that is plausible
 ROOT = Path(__file__).parent.parent.parent
 
@@ -37,22 +38,22 @@ def examples(kind: str) -> list[object]:
     return [pytest.param(e, name, id=f"{e.code}-{name}", marks=pytest.mark.xdist_group(e.code)) for e, name in every]
 
 
-def enough(entry: Entry) -> int:
-    """Return how many trials the examples of a rule need."""
-    return Budget().trials if entry.code in LATE else FEW
+def enough(entry: Entry) -> Budget:
+    """Return what the examples of a rule need."""
+    return replace(FEW, trials=ALL.trials) if entry.code in LATE else FEW
 
 
 @contextmanager
-def at_work(job: Job, trials: int) -> Iterator[Job]:
-    job = replace(job, budget=replace(job.budget, trials=trials))
+def at_work(job: Job, budget: Budget) -> Iterator[Job]:
+    job = replace(job, budget=replace(budget, time_limit=job.budget.time_limit))
     with tempfile.TemporaryDirectory() as folder, untouched(job.model), workspace(near=Path(folder) / "model.onnx") as inside:
         yield replace(job, workspace=inside)
 
 
 @cache
-def story(entry: Entry, name: str, trials: int | None = None) -> History:
+def story(entry: Entry, name: str, budget: Budget | None = None) -> History:
     """Return what became of a bad example: the first case, and after it the safest repairs that the rule offers."""
-    with entry.rule.premise(), at_work(getattr(entry.module, name)(), trials or enough(entry)) as job:
+    with entry.rule.premise(), at_work(getattr(entry.module, name)(), budget or enough(entry)) as job:
         first = run(job)
         safeties = {r.safety for r in offered(entry, first)}
         if not safeties & {"safe", "unsafe"}:
@@ -113,7 +114,7 @@ def test_each_snapshot_is_of_an_example() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("entry", "name"), examples("bad"))
 def test_more_trials_find_the_same_and_keep_the_same_repairs(entry: Entry, name: str) -> None:
-    few, all_of_them = story(entry, name), story(entry, name, Budget().trials)
+    few, all_of_them = story(entry, name), story(entry, name, ALL)
     assert outcome(few) == outcome(all_of_them)
 
 
