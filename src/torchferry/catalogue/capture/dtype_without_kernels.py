@@ -46,7 +46,7 @@ class DtypeWithoutKernels(Rule):
                     f"the model computes in `{dtype}`, for which onnxruntime has no kernels of some operators",
                     f"convert it with `model.float()`, or let torchferry compute in float32 behind {dtype} inputs and outputs",
                     next((p for p in places if p.file), Location(op=places[0].op)),
-                    tuple(line[:200] for line in text.splitlines()[:1]),
+                    tuple(text.splitlines()[:1]),
                 )
                 return
 
