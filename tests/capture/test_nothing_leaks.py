@@ -38,7 +38,7 @@ class Fingerprint:
         self.code = [id(c.forward.__code__) for c in (Fine, Failing, Branching, Stuck)]
         modes = tuple(map(id, torch.overrides._get_current_function_mode_stack()))
         casting = torch.is_autocast_enabled("cpu")
-        self.flags = (Distribution._validate_args, torch.is_grad_enabled(), casting, modes, len(given._playing))
+        self.flags = (Distribution._validate_args, torch.is_grad_enabled(), casting, modes, len(given._in_use))
 
     def __eq__(self, later: object) -> bool:
         assert isinstance(later, Fingerprint)
