@@ -25,11 +25,12 @@ class OutputBiased(Rule):
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         for finding in case.findings(findings.OutputBiased):
             much = "larger" if finding.share > 0 else "smaller"
+            model, file = (f"{100 * share:+.1g}%" for share in (finding.models, finding.files))
             yield Diagnosis(
                 self.code,
                 f"output `{finding.output}` is {100 * abs(finding.share):.2g}% {much} than the model's in every trial",
                 "look for a constant, an epsilon or a variance that the file has otherwise",
-                evidence=(f"beside a float64 run: the model {100 * finding.models:+.1g}%, the file {100 * finding.files:+.1g}%",),
+                evidence=(f"beside float64, in {finding.trials} trials: the model {model}, the file {file}",),
             )
 
 
