@@ -16,7 +16,8 @@ from google.protobuf.message import DecodeError
 from torchferry import catalogue, pipeline
 from torchferry.catalogue import Entry
 from torchferry.records import Job
-from torchferry.report.shown_example import script
+from torchferry.report.explain import render
+from torchferry.report.shown_example import script, shown
 
 EXAMPLES = [(e, f) for e in catalogue.load() for kind in ("bad", "good") for f in e.examples(kind).values()]
 ALL = [(e, f) for e, f in EXAMPLES if f.__name__ not in getattr(e.module, "SHOWN", {})]
@@ -68,11 +69,18 @@ def test_the_script_asks_for_the_job_of_its_example(
     def heal(job: Job, *_: Any, **__: Any) -> None:
         raise Arrived(job)
 
-    shown = script(example)
-    assert "Job" not in shown
+    text = script(example)
+    assert "Job" not in text
     with entry.rule.premise():
         wanted = described(example())
         monkeypatch.setattr(pipeline, "heal", heal)
         monkeypatch.chdir(tmp_path)
-        Path("shown.py").write_text(shown, encoding="utf-8")
+        Path("shown.py").write_text(text, encoding="utf-8")
         assert described(asked_for(tmp_path / "shown.py")) == wanted
+
+
+@pytest.mark.parametrize("entry", catalogue.load(), ids=lambda e: e.code)
+def test_explain_shows_the_examples_as_the_page_does(entry: Entry) -> None:
+    examples = [f for kind in ("bad", "good") for f in entry.examples(kind).values()]
+    assert examples
+    assert all(shown(f) in render(entry) for f in examples)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from torchferry.catalogue import Entry
-from torchferry.report.shown_example import script
+from torchferry.report.shown_example import shown
 from torchferry.report.words import lower_start
 
 
@@ -17,7 +17,7 @@ def render(entry: Entry) -> str:
     for kind, heading in (("bad", "## An example"), ("good", "## The same, mended by hand")):
         examples = entry.examples(kind).values()
         if examples:
-            parts += [heading, *(f"```python\n{script(f)}\n```" for f in examples)]
+            parts += [heading, *map(shown, examples)]
     return "\n\n".join(p for p in parts if p) + "\n"
 
 

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 
 Array = np.ndarray[Any, Any]
+# the unit in the last place of a number of order one
+PRECISION = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
 
 def array(tensor: torch.Tensor) -> Array:

@@ -13,12 +13,11 @@ import numpy as np
 
 from torchferry import eager
 from torchferry.records.findings import OutputBiased
-from torchferry.verify.arrays import Array, is_float, wide
-from torchferry.verify.judge.tolerance import PRECISION
+from torchferry.records.kinds_of_values import ORDINARY
+from torchferry.verify.arrays import PRECISION, Array, is_float, wide
 from torchferry.verify.judge.trial import Bench, Judged
 from torchferry.verify.run.double_shadow import in_float64
 
-ORDINARY = ("example", "given", "random")
 ENOUGH_TRIALS, ENOUGH_NUMBERS = 6, 16  # of trials, and of numbers in each
 SURE = 6.0  # standard errors: what the trials have in common is no chance
 # units in the last place: a factor that is stored in that type, and not multiplied in exactly, leaves half of one

@@ -14,7 +14,7 @@ import torch
 
 from torchferry import eager
 from torchferry.records import Tolerance
-from torchferry.verify.arrays import Array, arrays, is_float, wide
+from torchferry.verify.arrays import PRECISION, Array, arrays, is_float, wide
 from torchferry.verify.judge.compare import ENOUGH_ROWS, spread
 from torchferry.verify.judge.excuses.rounding_noise import nudged
 from torchferry.verify.run.double_shadow import in_float64
@@ -26,7 +26,6 @@ MOST_COLUMNS, UNLIKE = 64, 1e-3  # places on the last axis that may be of unlike
 # However much rounding was seen to do, a larger share of the spread is never waved through: it needs a proof of its own.
 MOST = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}
 LEAST = {"float16": 2.0**-24}  # the unit of its smallest numbers, where that is no nothing
-PRECISION = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
 
 def measure(

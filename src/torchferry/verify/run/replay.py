@@ -26,7 +26,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from torchferry import eager
 from torchferry.records import Fault, Location
-from torchferry.verify.arrays import Array, array, is_float, wide
+from torchferry.verify.arrays import PRECISION, Array, array, is_float, wide
 from torchferry.verify.run.both_sides import BothSides, Call
 from torchferry.verify.run.eager_trace import BOUNDED, EXACT, Note, record
 from torchferry.verify.run.intermediates import telling
@@ -39,7 +39,6 @@ MOST_BYTES = 256 * 2**20  # of a file with its weights, and of eager's values, t
 MOST_VALUES = 2**25
 MOST_AXES, MOST_TURNED = 5, 2**12  # of values that are also looked for with their axes in another order
 SAMPLE = 16
-PRECISION = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 # what rounds to zero: the smallest normal numbers; halves are computed in float32, and keep theirs
 LEAST = {"float64": 2.0**-1022, "float32": 2.0**-126, "float16": 2.0**-24, "bfloat16": 2.0**-126}
 # operators of a file that are exactly rounded, or compute nothing
