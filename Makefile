@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check slow docs snapshots bench ops zoo fuzz compat tables clean help
+.PHONY: demo test check slow docs snapshots bench ops zoo fuzz compat versions tables clean help
 
 help: ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -50,11 +50,15 @@ ops: $(READY) ## sweep torch's operator database and write docs/operators.md
 zoo: $(READY) ## convert small models of many architectures and write docs/architectures.md; timm and others where installed
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/architectures.py docs/architectures.md
 
-fuzz: $(READY) ## check thousands of broken files
+fuzz: $(READY) ## read thousands of broken and hostile files
 	$(BIN)/python benchmarks/fuzz.py
 
 compat: $(READY) ## run our files in real old onnxruntime releases, and in optimum
 	$(BIN)/python -m pytest -m compat
+
+RELEASES ?= torch==2.12.0 torch==2.14.0 torch==2.15.0
+versions: $(READY) ## run the tests with other releases (some 5 GB for each torch), and write docs/versions.md
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/versions.py $(RELEASES)
 
 tables: $(READY) ## ask the wheels of every onnxruntime release what it implements, and write the table anew
 	$(BIN)/python benchmarks/release_kernels.py

@@ -1,11 +1,12 @@
-"""Thousands of broken files: real models with bytes or fields changed, cut or spliced. Each must end in an answer, none in a
-crash of ours.
+"""Thousands of broken files: real models with bytes or fields changed, cut or spliced; and programs, directories, metadata and
+certificates that were broken or made to do harm. Each must end in an answer, none in a crash of ours.
 
     python benchmarks/fuzz.py [how many, default 10000] [seed, default 0]
 
 The models are small exports (MLP, CNN, LSTM, BERT, GPT-2, a quantised one, one with its weights in another file) and some
-written by hand. Every twentieth file is mended as well, as far as repairs go. Prints what came of them; exit code 1 if a file
-crashed us, hung, went unexplained, or anything was written outside the workspace.
+written by hand. Every twentieth file is mended as well, as far as repairs go. Half of all are models, and an eighth each of the
+other kinds. Prints what came of them; exit code 1 if a file crashed us, hung, went unexplained, had anything run, or if
+anything was written outside the workspace.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from types import TracebackType
 from typing import Any
 
 import fuzz_bases
+import fuzz_documents
 import fuzz_fields
 import onnx
 
@@ -115,10 +117,23 @@ def _tried(base: fuzz_bases.Base, data: bytes, place: Path, mend: bool) -> tuple
     return ("hung", f"{spent:.0f} s") if spent > SLOWEST else (came, str([(s.fault, s.findings) for s in case.steps])[:2000])
 
 
+def documents(count: int, seed: int) -> int:
+    """Break so many documents of each kind, say what came of them, and return how many came to what they must not."""
+    broken = 0
+    for kind in (fuzz_documents.programs(), *fuzz_documents.files(), fuzz_documents.directories()):
+        with tempfile.TemporaryDirectory() as folder:
+            tally, wrong = fuzz_documents.fuzz(kind, count, seed, Path(folder))
+        print(f"{count} {kind.name}: {dict(tally)}", *(" ".join(one) for one in wrong[:10]), sep="\n", flush=True)
+        broken += len(wrong)
+    return broken
+
+
 def main(arguments: list[str]) -> int:
     count, seed = (int(a) for a in [*arguments, "10000", "0"][:2]) if len(arguments) != 1 else (int(arguments[0]), 0)
     bases = [*fuzz_bases.by_hand(), *fuzz_bases.exported()]
     began = time.perf_counter()
+    broken = documents(count // 8, seed)
+    count -= 4 * (count // 8)
     with tempfile.TemporaryDirectory() as folder:
         worker: Any = Shared(time_limit=5.0, memory_limit=8 << 30)
         try:
@@ -129,7 +144,7 @@ def main(arguments: list[str]) -> int:
     print(f"{count} files in {time.perf_counter() - began:.0f} s: {dict(tally)}\nmade from (nodes): {sizes}")
     for data, detail in wrong[:10]:
         print(data.hex()[:400], detail)
-    return 1 if wrong else 0
+    return 1 if wrong or broken else 0
 
 
 if __name__ == "__main__":

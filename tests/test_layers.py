@@ -15,7 +15,9 @@ ABOVE = (
     "pipeline", "execution", "api", "result", "certificate", "report", "runtime", "cli", "repair", "diagnose", "tasks",
     "generation", "demo", "demo_dialogue",
 )  # fmt: skip
-FOUNDATIONS = ("records", "edits", "errors", "progress", "files", "deadline", "releases", "guards", "whose_code")
+FOUNDATIONS = (
+    "records", "edits", "errors", "escape", "intake", "progress", "files", "deadline", "releases", "guards", "whose_code",
+)  # fmt: skip
 
 
 def imports(path: Path, *, top_level_only: bool = False) -> set[str]:

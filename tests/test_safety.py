@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 import warnings
 import weakref
@@ -163,7 +164,7 @@ def test_a_name_by_which_onnx_would_write_text_is_refused(tmp_path: Path, name: 
 
 
 def test_what_a_killed_run_left_is_swept_by_the_next(tmp_path: Path) -> None:
-    left = tmp_path / f"{files.PREFIX}999999999-abc"
+    left = tmp_path / f"{files.PREFIX}abc"
     left.mkdir()
     (left / "half.onnx").write_bytes(b"half")
     with files.workspace(near=tmp_path / "m.onnx"):
@@ -301,3 +302,51 @@ def test_a_time_limit_that_is_lost_in_a_callback_comes_again() -> None:
     with pytest.raises(TookTooLong), time_limit(0.2, "the block", again=0.2):
         endless()
     assert lost
+
+
+def test_a_time_limit_in_a_thread_leaves_the_process_fit_for_a_debugger() -> None:
+    script = """
+import sys, threading
+from torchferry.deadline import time_limit
+
+def limited():
+    with time_limit(60, "a block"):
+        pass
+
+thread = threading.Thread(target=limited)
+thread.start()
+thread.join()
+sys.settrace(lambda *event: None)
+limited()
+sys.settrace(None)
+print("still here")
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert ran.stdout == "still here\n"
+
+
+def test_a_time_limit_in_a_thread_breaks_off_what_hangs_and_never_what_comes_after() -> None:
+    told: list[object] = []
+
+    def rounds() -> None:
+        for _ in range(300):
+            try:
+                with time_limit(0.002, "the block", again=0.0001):
+                    until = time.monotonic() + 0.002  # ends as the alarm comes
+                    while time.monotonic() < until:
+                        pass
+            except TookTooLong as error:
+                told.append(str(error))
+        try:
+            time.sleep(0.05)
+            with time_limit(0.05, "the block"):
+                while True:
+                    pass
+        except TookTooLong as error:
+            told.append(error)
+
+    thread = threading.Thread(target=rounds)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert isinstance(told[-1], TookTooLong)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import torchferry
-from torchferry.whose_code import Owner, innermost, owner
+from torchferry.whose_code import Owner, innermost, lies_nowhere, owner
 
 HERE = Path(torchferry.__file__).parent
 
@@ -48,3 +48,8 @@ def test_the_innermost_line_of_the_user_is_shown_else_of_a_package() -> None:
     assert innermost(["/me/main.py", "/me/net.py", package, torchs]) == 1
     assert innermost([torchs, package, torchs]) == 1
     assert innermost([torchs, "<string>"]) is None
+
+
+def test_code_without_a_file_may_be_the_users_where_nobody_generated_it() -> None:
+    assert all(map(lies_nowhere, ("<string>", "<stdin>", "<my model>")))
+    assert not any(map(lies_nowhere, ("<eval_with_key>.7", "<frozen importlib._bootstrap>", "/me/net.py", "")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
+import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,10 @@ from typing import Any
 from torchferry import pipeline
 from torchferry.errors import ExportError, UsageError, VerifyError, did_you_mean
 from torchferry.execution import allowed, compared, exported, working
-from torchferry.files import check_writable, move_into_place
+from torchferry.files import check_writable, publish, size_on_disk
 from torchferry.progress import Listener
 from torchferry.records import Budget, Edit, Job, Tolerance
-from torchferry.result import Result, size_on_disk
+from torchferry.result import Result
 
 # torch.onnx.export's further options. What they ask for is either always done here or has no meaning here, so a script
 # that passes them keeps working.
@@ -51,6 +52,7 @@ def export(
     tokenizer_from: str | Path | None = None,
     precision: str | None = None,
     noise: str | None = None,
+    trust: bool = False,
     edits: Sequence[Edit] = (),
     budget: Budget | None = None,
     progress: Listener | None = None,
@@ -58,7 +60,7 @@ def export(
 ) -> Result:
     """Convert a PyTorch model to ONNX and verify the file against the eager model.
 
-    model: an nn.Module, a function or bound method, an ExportedProgram, or the path of a `.pt2` file.
+    model: an nn.Module, a function or bound method, an ExportedProgram, or the path of a `.pt2` file (see `trust`).
     args, kwargs: an example call. An example is enough: which sizes can move is found by trying the model.
     f: where to put the file; None keeps it only as long as the result (see `Result.save`).
     dynamic_shapes, dynamic_axes, input_names, output_names, opset_version: as in torch.onnx.export.
@@ -76,6 +78,7 @@ def export(
     tokenizer_from: with a task, the directory whose tokenizer goes along.
     precision: with a task, "int8" or "int4" weights; what that costs in accuracy is measured and told.
     noise: "input" makes each draw of random numbers in `forward` an input of the file, so that it can be verified.
+    trust: read a `.pt2` file, which runs whatever code is in it.
     edits: repairs to start from, as `Result.recipe()` prints them.
     budget: how much verification may cost, its seed, and the time limit of a stage.
     progress: is called with an Event for each stage, trial and repair.
@@ -83,7 +86,7 @@ def export(
     The model is left as it was: mode, parameters, buffers, attributes, hooks and random number generators.
     """
     _known_options(torch_options)
-    if task is not None or (f is not None and Path(f).is_dir() and hasattr(model, "generate")):
+    if task is not None or (f is not None and os.path.isdir(f) and hasattr(model, "generate")):
         from torchferry.tasks import export_directory
 
         if f is None:
@@ -114,6 +117,7 @@ def export(
         tolerance=_tolerance(tolerance),
         opset=opset_version,
         target=target,
+        trust=trust,
         budget=budget or Budget(),
         edits=tuple(edits),
     )
@@ -135,6 +139,7 @@ def verify(
     tolerance: float | tuple[float, float] | None = None,
     target: str | None = None,
     check: bool = True,
+    trust: bool = False,
     budget: Budget | None = None,
     progress: Listener | None = None,
 ) -> Result:
@@ -143,7 +148,7 @@ def verify(
     path: the file; or the directory that `export` made for a task, whose graphs, and the texts that they write, are compared as
     the export compared them. For a graph with a cache no example is needed; one that is given must hold too.
     Returns a Result whose `ok` says whether they agree; with check=True raises VerifyError where they do not.
-    domain, tolerance: as in `export`.
+    domain, tolerance, trust: as in `export`.
     """
     if not isinstance(path, str | os.PathLike):
         swapped = ", which comes first: `verify(model, path, args)`" if isinstance(model, str | os.PathLike) else ""
@@ -166,6 +171,7 @@ def verify(
         tolerance=_tolerance(tolerance),
         target=target,
         onnx=_existing(path),
+        trust=trust,
         budget=budget or Budget(),
     )
     result = compared(job, Path(path), progress)
@@ -200,18 +206,26 @@ def check(
         use = Path(path) if checked is not None else None
         usable = history.best.ok or history.best.guessed  # a guess that was asked for is handed over, and is not ok
         if destination is not None and usable and checked.path is not None and checked.path != Path(path):
-            move_into_place(checked.path, destination)
+            publish(checked.path, destination)
             use = destination
     size = size_on_disk(use) if use is not None and use.is_file() else 0
     return Result("check", history, use, time.perf_counter() - began, size)
 
 
-def explain(code_or_slug: str) -> str:
-    """Return the page behind a diagnosis, found by its code (`CAP003`) or slug (`branch-on-tensor-value`)."""
+def explain(what: str | BaseException) -> str:
+    """Return the page behind a diagnosis, found by its code (`CAP003`) or slug (`branch-on-tensor-value`).
+
+    Of an exception that torch.onnx, onnxruntime or another tool raised it returns what it means, as far as its words tell.
+    """
+    if isinstance(what, BaseException):
+        from torchferry.cli.explain import told
+        from torchferry.messages import explained
+
+        return told(explained("".join(traceback.format_exception(what))))
     from torchferry.catalogue import find
     from torchferry.report.explain import render
 
-    return render(find(code_or_slug))
+    return render(find(what))
 
 
 def _destination(f: str | Path | None) -> Path | None:

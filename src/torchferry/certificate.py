@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import platform
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from torchferry.check.reading.fingerprint import CERTIFICATE_KEY, SESSION_KEY, WeightsUnreadable, changes, fingerprint
-from torchferry.errors import UsageError
-from torchferry.records import Case, History, Tolerance, sizes_shown
+from torchferry import intake
+from torchferry.check.reading.fingerprint import CERTIFICATE_KEY, SESSION_KEY, changes, fingerprint
+from torchferry.errors import FileRefused, UsageError
+from torchferry.records import Case, History, sizes_shown
+from torchferry.records.documents import Certificate
 from torchferry.records.findings import SizeGivenUp
 from torchferry.saturation.asked import features
 
@@ -121,80 +122,12 @@ def read(path: str | Path) -> FoundCertificate:
             {}, ("it carries no certificate: it was not exported by torchferry, or has been rewritten since",)
         )
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        return FoundCertificate({}, ("its certificate is not JSON",))
-    if wrong := misshapen(data):
-        return FoundCertificate({}, (f"its certificate is malformed: {wrong}",))
+        data = intake.parsed(text, CERTIFICATE_KEY)
+        told = intake.made(Certificate, data, CERTIFICATE_KEY)
+    except FileRefused as error:
+        return FoundCertificate({}, (f"its certificate is malformed ({error.code}): {error.why}",))
     try:
         now = fingerprint(model, Path(path).parent)
-    except (WeightsUnreadable, OSError) as error:
+    except (ValueError, KeyError, OSError) as error:  # weights that are not there, or sizes and types that no tensor has
         return FoundCertificate(data, (f"its weights cannot be held against the certificate: {error}",))
-    return FoundCertificate(data, changes(data["fingerprint"], now))
-
-
-# --- what a certificate must look like: it was read from a file, and a file may say anything ---------------
-
-
-def misshapen(data: Any) -> str:
-    """Return what is missing from a certificate, or of another kind than it must be; nothing where it is well-formed."""
-    if not isinstance(data, dict):
-        return "it is no object"
-    for key, fits in SHAPE.items():
-        if key not in data:
-            return f"`{key}` is missing"
-        if not fits(data[key]):
-            return f"`{key}` is of another kind than it must be"
-    return ""
-
-
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _list(inner: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, list) and all(inner(v) for v in value)
-
-
-def _map(inner: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, dict) and all(inner(v) for v in value.values())
-
-
-def _input(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and _text(value[0]) and _list(lambda s: _text(s) or _number(s))(value[1])
-
-
-def _digests(value: Any) -> bool:
-    if not isinstance(value, dict) or not all(_text(value.get(k)) for k in ("graph", "weights")):
-        return False
-    return _map(_number)(value.get("opsets")) and _number(value.get("ir_version"))
-
-
-def _allowed(value: Any) -> bool:
-    """A Tolerance, by the names of its fields."""
-    if not isinstance(value, dict) or set(value) != {f.name for f in fields(Tolerance)}:
-        return False
-    kinds = {"because": _text, "columns": _list(_number)}
-    return all(kinds.get(k, _number)(v) for k, v in value.items())
-
-
-SHAPE: dict[str, Callable[[Any], bool]] = {
-    "dims": _map(_text),
-    "inputs": _map(_input),
-    "fixed": _map(_text),
-    "conditions": _list(_text),
-    "given_up": _list(_text),
-    "ranges": _map(_list(lambda end: end is None or _number(end))),
-    "trials": _map(_number),
-    "sizes_tried": _map(_list(_number)),
-    "tolerance": _allowed,
-    "worst": _number,
-    "repairs": _list(_text),
-    "notes": _list(_text),
-    "versions": _map(_text),
-    "fingerprint": _digests,
-}
+    return FoundCertificate(data, changes(asdict(told.fingerprint), now))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 
@@ -20,23 +21,68 @@ def time_limit(seconds: float, what: str, *, again: float = 0.0) -> Iterator[Non
 
     Python drops whatever is raised while it runs the callback of a weak reference, or a `__del__`: a loop that makes and
     drops tensors is there often enough for one alarm to be lost.
-    Only the main thread can be interrupted from within Python; elsewhere the block runs on. Runs in onnxruntime have a
-    limit of their own, and the command line watches its whole child process from outside.
+    What waits in native code is interrupted when it comes back to Python. Runs in onnxruntime have a limit of their own, and
+    the command line watches its whole child process from outside.
     """
+    words = f"{what} took longer than the time limit of {seconds:g} s"
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
-        yield
+        with _interrupted(seconds, words, again):
+            yield
         return
 
     def stop(number: int, frame: FrameType | None) -> None:
-        raise TookTooLong(f"{what} took longer than the time limit of {seconds:g} s")
+        raise TookTooLong(words)
 
-    began, outer = time.monotonic(), signal.getitimer(signal.ITIMER_REAL)[0]
-    handler = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds, again)
+    began, (outer, interval) = time.monotonic(), signal.getitimer(signal.ITIMER_REAL)
+    handler = signal.getsignal(signal.SIGALRM)
     try:
+        signal.signal(signal.SIGALRM, stop)
+        signal.setitimer(signal.ITIMER_REAL, seconds, again)
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)
-        if outer:  # a limit around this one goes on with what is left of it
-            signal.setitimer(signal.ITIMER_REAL, max(0.001, outer - (time.monotonic() - began)))
+        if outer:  # a limit around this one, or a timer of the user's, goes on with what is left of it
+            signal.setitimer(signal.ITIMER_REAL, max(0.001, outer - (time.monotonic() - began)), interval)
+
+
+@contextmanager
+def _interrupted(seconds: float, words: str, again: float) -> Iterator[None]:
+    """Raise TookTooLong in this thread, which gets no signals, from another one that waits."""
+    kind: type[TookTooLong] = type(
+        TookTooLong.__name__, (TookTooLong,), {"__init__": lambda self: TookTooLong.__init__(self, words)}
+    )
+    thread, raised = ctypes.c_ulong(threading.get_ident()), ctypes.py_object(kind)
+    over, raising, ended = False, threading.Lock(), threading.Lock()
+
+    def watch() -> None:
+        patience = seconds
+        while not ended.acquire(timeout=patience):
+            with raising:
+                if not over:
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, raised)
+            if not again:
+                return
+            patience = again
+
+    def settle() -> None:
+        if ended.locked():
+            ended.release()
+        while raising.locked():
+            time.sleep(0)
+        # One that is on its way arrives here. Recalling it, which Python allows, leaves the interpreter looking for it for
+        # ever: all code runs slower from then on, and under a debugger Python 3.11 never gets past its next call.
+        for _ in range(2):
+            pass
+
+    ended.acquire()
+    try:
+        threading.Thread(target=watch, daemon=True).start()
+        yield
+    finally:
+        over = True  # Python raises it at calls and jumps, not at a store: from here on one may be on its way, and one come yet
+        try:
+            settle()
+        except kind:
+            with suppress(kind):
+                settle()

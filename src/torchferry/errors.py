@@ -2,6 +2,7 @@
 
     TorchferryError
     ├── UsageError          the call makes no sense: a typo, a contradiction, a path that cannot be written
+    │   └── FileRefused     a file says what torchferry does not take from a file
     ├── ExportError         nothing verified came out; `.result` holds the diagnoses, `str()` reads them out
     ├── VerifyError         the file is not the model; likewise
     ├── FeedError           a feed that the file cannot take, and that cannot be coerced without loss
@@ -18,13 +19,36 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
+from torchferry.escape import prose
 
-class TorchferryError(Exception):
+
+class Worded(Exception):
+    """An exception or a warning with names of others in its words: what is printed of it does nothing but be read."""
+
+    def __str__(self) -> str:
+        return prose(super().__str__())
+
+
+class TorchferryError(Worded):
     """The root of all exceptions that torchferry raises on purpose."""
 
 
 class UsageError(TorchferryError, ValueError):
     """The call makes no sense as it stands; the message says what to write instead."""
+
+
+class FileRefused(UsageError):
+    """A file says what torchferry does not take from a file; nothing of it was used. The diagnosis is CHK032."""
+
+    code = "CHK032"
+
+    def __init__(self, document: str, why: str) -> None:
+        super().__init__(f"{self.code}: `{document}` is refused: {why}")
+        self.document = document
+        self.why = why
+
+    def __reduce__(self) -> tuple[type[FileRefused], tuple[str, str]]:
+        return type(self), (self.document, self.why)
 
 
 class ExportError(TorchferryError):
@@ -33,6 +57,9 @@ class ExportError(TorchferryError):
     def __init__(self, result: Any) -> None:
         super().__init__(str(result))
         self.result = result
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # a report is escaped as it is made
 
 
 class VerifyError(ExportError):

@@ -12,11 +12,12 @@ from typing import Any
 
 from torchferry import pipeline
 from torchferry.errors import UsageError, did_you_mean
-from torchferry.files import link_model, move_directory, move_into_place, workspace
+from torchferry.extras import require
+from torchferry.files import in_words, link_model, move_files, name_by_content, publish, size_on_disk, workspace
 from torchferry.progress import Listener, listening, warnings_logged
 from torchferry.records import Case, History, Job, Safety, Step
 from torchferry.records.findings import WeightsQuantised
-from torchferry.result import Kind, Result, size_on_disk
+from torchferry.result import Kind, Result
 
 
 def exported(job: Job, destination: Path | None, allow: Safety | None, progress: Listener | None) -> Result:
@@ -55,6 +56,9 @@ def allowed(repair: str) -> Safety | None:
 @contextmanager
 def working(job: Job, destination: Path | None, progress: Listener | None) -> Iterator[Job]:
     """Give the job a workspace beside its destination; leave the user's model as it was, whatever happens."""
+    require("a check of a file", "onnxruntime")
+    if job.model is not None:
+        require("an export", "torch", "onnxscript", "sympy")
     name = destination.name if destination is not None else "model.onnx"
     with listening(progress), warnings_logged(), _untouched(job.model), workspace(near=destination) as folder:
         yield replace(job, workspace=folder, file_name=name)
@@ -64,27 +68,38 @@ def _untouched(model: Any) -> AbstractContextManager[None]:
     """Return what keeps a model as it was; a file alone needs nothing of the sort, nor torch to be loaded."""
     if model is None:
         return nullcontext()
-    from torchferry.eager import untouched
+    from torchferry.eager import balanced, untouched
 
-    return untouched(model)
+    @contextmanager
+    def in_turn() -> Iterator[None]:
+        with balanced(), untouched(model):  # two threads take turns: what they save and put back must not overlap
+            yield
+
+    return in_turn()
 
 
 def _hand_over(history: History, destination: Path | None) -> Result:
     """Move the verified file into place, with the directory that it completes; nothing is left when there is none."""
     if not history.best.ok:
         return Result("export", history)
+    with in_words(destination or "temporary files"):
+        return _put(history, destination)
+
+
+def _put(history: History, destination: Path | None) -> Result:
     from torchferry.certificate import seal
 
     made = history.best.file
     assert made is not None  # a verified case has one
     if not history.best.findings(WeightsQuantised):  # the certificate speaks of the exact numbers
         seal(made, history)
+    name_by_content(made)
     if destination is None:
         folder = tempfile.TemporaryDirectory(prefix="torchferry-")
         kept = link_model(made, Path(folder.name))
         return Result("export", history, kept, bytes=size_on_disk(kept), folder=folder)
     if history.best.value("generate") is not None:
-        move_directory(made.parent, destination.parent)
+        move_files(made.parent, destination.parent)
     else:
-        move_into_place(made, destination)
+        publish(made, destination)
     return Result("export", history, destination, bytes=size_on_disk(destination))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from torchferry.errors import MissingDependency
+from torchferry.extras import require
 
-try:
-    from torchferry.runtime.generation import CausalLM
-    from torchferry.runtime.seq2seq import Seq2SeqLM
-except ModuleNotFoundError as error:
-    if error.name != "transformers":
-        raise
-    raise MissingDependency("generation needs transformers; install it with `pip install 'torchferry[transformers]'`") from error
+require("generation", "torch", "transformers", "onnxruntime")
+
+from torchferry.runtime.generation import CausalLM  # noqa: E402 - it needs those packages at once
+from torchferry.runtime.seq2seq import Seq2SeqLM  # noqa: E402
 
 __all__ = ["CausalLM", "Seq2SeqLM"]

@@ -15,7 +15,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from torchferry.deadline import TookTooLong, time_limit
-from torchferry.errors import TorchferryError
+from torchferry.errors import TorchferryError, UsageError
+from torchferry.files import in_words, is_lack_of_room, why
 from torchferry.progress import Event, tell
 from torchferry.records import (
     Bound,
@@ -117,7 +118,8 @@ def _in_own_folder(job: Job, whole: Job, number: int) -> Job:
     if whole.workspace is None:
         return job
     folder = whole.workspace / str(number)
-    folder.mkdir(exist_ok=True)
+    with in_words(whole.workspace):
+        folder.mkdir(exist_ok=True)
     return replace(job, workspace=folder)
 
 
@@ -131,6 +133,8 @@ def _answer(stage: Stage, case: Case) -> Step:
     except TorchferryError:  # the user's call, or our own installation, is at fault: no use in going on
         raise
     except (Exception, TookTooLong) as error:  # torch, onnx and onnxruntime may raise anything about a model
+        if isinstance(error, OSError) and is_lack_of_room(error):
+            raise UsageError(f"stage `{stage}` cannot write its files: {why(error)}") from error
         step = Step(stage, fault=Fault.of(error))
     step = replace(step, seconds=time.perf_counter() - began)
     fine = step.fault is None and not getattr(step.value, "failed", ())  # findings may be mere remarks

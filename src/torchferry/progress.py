@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from torchferry.escape import prose
+from torchferry.foreign.python_warnings import warnings_to
+
 log = logging.getLogger("torchferry")
+
+
+def _escaped(record: logging.LogRecord) -> bool:
+    """Put a message, and what it names, into words that can be shown."""
+    record.msg, record.args = prose(record.getMessage()), ()
+    return True
+
+
+log.addFilter(_escaped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +67,5 @@ def warnings_logged() -> Iterator[None]:
     ) -> None:
         log.info("%s:%d: %s: %s", filename, lineno, category.__name__, message)
 
-    with warnings.catch_warnings():
-        warnings.showwarning = note
+    with warnings_to(note):
         yield

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from torchferry.edits.capture import Rewrite
 from torchferry.errors import UsageError
-from torchferry.files import check_writable, move_into_place, workspace, write_text
+from torchferry.files import check_writable, in_words, publish, workspace, write_text
 from torchferry.records import Bound, Case, Diagnosis, History, Repair, Trial
 
 Kind = Literal["export", "verify", "check"]
@@ -103,9 +103,9 @@ class Result:
         check_writable(destination)
         from torchferry.translate.save import copy_model
 
-        with workspace(near=destination) as folder:
+        with in_words(destination), workspace(near=destination) as folder:
             copy_model(self.path, folder / destination.name)
-            move_into_place(folder / destination.name, destination)
+            publish(folder / destination.name, destination)
         return replace(self, path=destination)
 
     def report(self, path: str | Path) -> Path:
@@ -158,9 +158,3 @@ def _with_its_file(case: Case, folder: Path) -> Case:
     save(made.model, folder / made.path.name)
     again = replace(made, path=folder / made.path.name)
     return replace(case, steps=tuple(replace(s, value=again) if s.stage == "translate" else s for s in case.steps))
-
-
-def size_on_disk(path: Path) -> int:
-    """Return the bytes of a model and of the weights beside it."""
-    data = path.with_name(path.name + ".data")
-    return path.stat().st_size + (data.stat().st_size if data.exists() else 0)

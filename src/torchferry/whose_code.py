@@ -18,6 +18,7 @@ Owner = Literal["user", "package", "machinery"]
 _RUNS_MODELS = re.compile(r"(^|[/\\](site|dist)-packages[/\\])(torch|onnxscript|onnx|torchferry)[/\\]")
 _INSTALLED = re.compile(r"[/\\](site|dist)-packages[/\\]")
 _PYTHON = re.compile(r"[/\\]lib[/\\]python3(\.\d+)?[/\\](?!.*(site|dist)-packages)")
+_GENERATED = re.compile(r"<(frozen|eval_with_key|__array|attrs|lambdify|decorator|unknown|template)")  # by Python and packages
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _HERE = f"{Path(__file__).parent}/"
 _AS_USERS = tuple(f"{_HERE}{name}" for name in ("catalogue/", "demo"))  # models in there are written as users write them
@@ -43,6 +44,11 @@ def is_users(file: str) -> bool:
 def may_be_a_models(file: str) -> bool:
     """Return whether a file may hold a model's code: the user's own, or that of a package other than torch."""
     return owner(file) != "machinery"
+
+
+def lies_nowhere(file: str) -> bool:
+    """Return whether code may be the user's though it lies in no file: given by `python -c`, at a prompt, or as a string."""
+    return file.startswith("<") and not _GENERATED.match(file)
 
 
 def innermost(files: Sequence[str]) -> int | None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from itertools import count
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
+from torchferry import memory
 from torchferry.records import Fault
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ class Worker:
     """A child process that opens and runs models. A crash or a hang in it comes back as a Fault; then a new one is started.
 
     Use it as a context manager. Answers are values or Faults; it never raises for what a model does.
+    It may take `memory_limit` bytes, and never more than a share of what is free when it starts.
     """
 
     def __init__(self, time_limit: float = 600.0, memory_limit: int | None = None) -> None:
@@ -35,6 +38,8 @@ class Worker:
         self.memory_limit = memory_limit
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
+        self._said: IO[bytes] | None = None  # what it wrote as it died
+        self._room: int | None = None
         self._keys = count()
         self._opened: dict[str, dict[str, Any]] = {}  # what to open again after a death
         self._alive_keys: set[str] = set()
@@ -161,24 +166,46 @@ class Worker:
         except BaseException:  # Ctrl-C in the middle of an answer: the pipe is out of step
             self._end()
             raise
-        return answer if fault is None else Fault(*fault)
+        return answer if fault is None else Fault(fault[0], self._with_room(fault[1] or fault[0]))
 
     def _death(self, verb: str) -> Fault:
         assert self._process is not None
-        code = self._process.wait()
+        code, said = self._process.wait(), self._last_words()
         self._end()
         died = f"signal {-code}" if code < 0 else f"exit code {code}"
-        return Fault("ProcessDied", f"onnxruntime ended its process with {died} ({verb})")
+        told = (
+            f": {said}" if code > 0 or memory.REFUSED.search(said) else ""
+        )  # what native code says of other crashes helps nobody
+        return Fault("ProcessDied", self._with_room(f"onnxruntime ended its process with {died} ({verb}){said and told}"))
+
+    def _last_words(self) -> str:
+        """Return the line in which the child said what it died of: the last one of a traceback, for one."""
+        if self._said is None:
+            return ""
+        self._said.seek(max(0, self._said.seek(0, os.SEEK_END) - 4096))
+        lines = [line.strip() for line in self._said.read().decode(errors="replace").splitlines() if line.strip()]
+        return next((line for line in lines if memory.REFUSED.search(line)), lines[-1] if lines else "")[:200]
+
+    def _with_room(self, text: str) -> str:
+        """Return words with how much memory there was, where they speak of too little."""
+        if self._room is None or not memory.REFUSED.search(text):
+            return text
+        room = f"it may take {self._room / 2**30:.1f} GiB here, at most {memory.SHARE:.0%} of the memory that is free"
+        return f"{text.strip()} ({room})"
 
     def _start(self) -> None:
         ours, theirs = Pipe()
         environment = {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-        command = f"from torchferry.foreign.onnxruntime import serve; serve({theirs.fileno()}, {self.memory_limit!r})"
+        self._room = min((n for n in (self.memory_limit, memory.share()) if n is not None), default=None)
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
+        imports = "from torchferry import memory; from torchferry.foreign.onnxruntime import serve"
+        command = f"{imports}; memory.limit_data({self._room!r}); serve({theirs.fileno()}, {self._room!r})"
         self._process = subprocess.Popen(
             [sys.executable, "-c", command],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
+            stderr=self._said,
             pass_fds=[theirs.fileno()],
         )
         theirs.close()  # so that the child's death reads as the end of the pipe
@@ -190,5 +217,7 @@ class Worker:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-        self._process = self._pipe = self._begun = None
+        if self._said is not None:
+            self._said.close()
+        self._process = self._pipe = self._begun = self._said = None
         self._alive_keys.clear()

@@ -18,6 +18,10 @@ MACHINE = (
         r"\1 #",
     ),  # its limits
     (r"\b\d+\.\d+\.\d+\b(\+\w+)?", "#.#.#"),  # releases, and above what they take
+    (
+        r"(?<=: )addmm: (?=mat1)|(?<=concrete integers) that are stored inline and can be viewed as an IntArray",
+        "",
+    ),  # torch 2.15's words
     (r"\bline \d+", "line #"),
     (r"(\.py|\.cc|\.h|\.cpp):\d+", r"\1:#"),
     (r"0x[0-9a-fA-F]+", "0x#"),

@@ -13,6 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import torchferry
+from torchferry.check.reading.external import relocate
 from torchferry.check.reading.fingerprint import CERTIFICATE_KEY, fingerprint
 from torchferry.translate import save
 
@@ -22,12 +23,14 @@ DATA = "m.onnx.data"
 
 @pytest.fixture
 def certified(here: Path, inside: Inside, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
-    """A certified file whose weights lie beside it, as those of a large one do."""
+    """A certified file whose weights lie beside it, as those of a large one do, under a name that is known here."""
     monkeypatch.setattr(save, "INLINE_BYTES", 0)
     monkeypatch.setattr(save, "WORTH_MOVING", 0)
     assert inside("export", "models.py:fine", "-o", "m.onnx", "-q") == 0
     capsys.readouterr()
-    assert (here / DATA).stat().st_size > 0
+    (weights,) = here.glob("m.onnx.*.data")
+    _edited(here / "m.onnx", lambda model: relocate(model, {weights.name: DATA}))
+    weights.rename(here / DATA)
     return here / "m.onnx"
 
 
@@ -83,6 +86,14 @@ def _outside(path: Path) -> None:
     _edited(path, edit)
 
 
+def _typeless(tensor: Any) -> None:
+    tensor.data_type = 99
+    kept = [(e.key, e.value) for e in tensor.external_data if e.key != "length"]
+    del tensor.external_data[:]
+    for key, value in kept:
+        tensor.external_data.add(key=key, value=value)
+
+
 CHANGED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "zeroed weights": (_zeroed, "its weights have changed"),
     "one bit of a weight": (_one_bit, "its weights have changed"),
@@ -95,20 +106,55 @@ CHANGED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "another node": (lambda p: _edited(p, lambda m: setattr(m.graph.node[0], "op_type", "Neg")), "its graph has changed"),
     "no certificate": (lambda p: _edited(p, lambda m: m.metadata_props.remove(_certificate(m))), "carries no certificate"),
     "no fingerprint": (lambda p: _rewritten(p, lambda c: c.pop("fingerprint") and None), "`fingerprint` is missing"),
-    "an empty fingerprint": (lambda p: _rewritten(p, lambda c: c.update(fingerprint=None)), "`fingerprint` is of another kind"),
+    "an empty fingerprint": (
+        lambda p: _rewritten(p, lambda c: c.update(fingerprint=None)),
+        "`fingerprint` is null, and must be an object",
+    ),
     "a fingerprint of the graph alone": (
         lambda p: _rewritten(p, lambda c: c.update(fingerprint="ab")),
-        "`fingerprint` is of another",
+        "`fingerprint` is text, and must be an object",
     ),
-    "text that is not JSON": (lambda p: _edited(p, lambda m: setattr(_certificate(m), "value", "{")), "is not JSON"),
+    "text that is not JSON": (lambda p: _edited(p, lambda m: setattr(_certificate(m), "value", "{")), "is not the JSON"),
     "JSON that is no object": (lambda p: _rewritten(p, lambda c: [1]), "it is no object"),
     "trials that are no numbers": (
         lambda p: _rewritten(p, lambda c: c.update(trials={"agree": "many"})),
-        "`trials` is of another",
+        "`trials.agree` is text, and must be a whole number",
     ),
-    "inputs of another form": (lambda p: _rewritten(p, lambda c: c.update(inputs={"x": 3})), "`inputs` is of another kind"),
+    "inputs of another form": (
+        lambda p: _rewritten(p, lambda c: c.update(inputs={"x": 3})),
+        "`inputs.x` is a whole number, and must be a list",
+    ),
     "sizes that are missing": (lambda p: _rewritten(p, lambda c: c.pop("sizes_tried") and None), "`sizes_tried` is missing"),
-    "a tolerance without words": (lambda p: _rewritten(p, lambda c: c["tolerance"].pop("because") and None), "`tolerance` is of"),
+    "a tolerance without words": (
+        lambda p: _rewritten(p, lambda c: c["tolerance"].pop("because") and None),
+        "`tolerance.because` is missing",
+    ),
+    "coverage of another form": (
+        lambda p: _rewritten(p, lambda c: c.update(coverage=3)),
+        "`coverage` is a whole number, and must",
+    ),
+    "coverage that is not counted": (
+        lambda p: _rewritten(p, lambda c: c["coverage"].update(weights="all")),
+        "`coverage.weights` is text",
+    ),
+    "what was not shown as a number": (
+        lambda p: _rewritten(p, lambda c: c["coverage"].update(not_shown=7)),
+        "`coverage.not_shown`",
+    ),
+    "processors as a number": (lambda p: _rewritten(p, lambda c: c.update(instruction_sets=5)), "`instruction_sets` is a whole"),
+    "values as a list": (lambda p: _rewritten(p, lambda c: c.update(values=[1])), "`values` is a list, and must be text"),
+    "a range of three": (lambda p: _rewritten(p, lambda c: c.update(ranges={"n": [1, 2, 3]})), "`ranges.n` has 3 parts"),
+    "a number that is none": (lambda p: _rewritten(p, lambda c: c.update(worst=float("nan"))), "`worst` is out of range"),
+    "more than it may say": (lambda p: _rewritten(p, lambda c: c.update(libraries=["x"])), "`libraries` is not among"),
+    "nested without end": (lambda p: _edited(p, lambda m: setattr(_certificate(m), "value", "[" * 10**5)), "is not the JSON"),
+    "an offset in small digits": (
+        lambda p: _edited(p, lambda m: m.graph.initializer[0].external_data.add(key="offset", value="\u00b2")),
+        "no place in a file",
+    ),
+    "a weight of no type": (
+        lambda p: _edited(p, lambda m: _typeless(m.graph.initializer[0])),
+        "its weights cannot be held against the certificate",
+    ),
     "no model at all": (lambda p: p.write_bytes(b"\x08\x07 not a model"), "cannot be read as an ONNX model"),
 }
 

@@ -37,7 +37,7 @@ def test_a_model_without_the_example_it_needs_is_refused_with_the_option_to_add(
 def test_a_saved_program_brings_its_example(here: Path) -> None:
     program = torch.export.export(torch.nn.Linear(3, 2), (torch.ones(2, 3),))
     torch.export.save(program, here / "program.pt2")
-    loaded = load("program.pt2")
+    loaded = load("program.pt2", trust=True)
     assert isinstance(loaded.model, torch.export.ExportedProgram)
     assert loaded.args[0].shape == (2, 3)
 
@@ -45,7 +45,7 @@ def test_a_saved_program_brings_its_example(here: Path) -> None:
 def test_a_damaged_program_is_refused_in_a_sentence(here: Path) -> None:
     (here / "program.pt2").write_bytes(b"not a program")
     with pytest.raises(UsageError, match=r"cannot be read as a torch\.export program"):
-        load("program.pt2")
+        load("program.pt2", trust=True)
 
 
 def test_what_the_users_code_raises_is_placed_at_the_users_line(here: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_local_transformers_directory_is_loaded_with_an_example(here: Path) ->
 def test_remote_code_runs_only_when_trusted(here: Path) -> None:
     _tiny_gpt2(here / "gpt2", auto_map={"AutoModel": "code.Model"})
     (here / "gpt2" / "code.py").write_text("raise SystemExit('remote code ran')\n")
-    with pytest.raises(UsageError, match="--trust-remote-code"):
+    with pytest.raises(UsageError, match="--trust"):
         load("hf:gpt2")
 
 
@@ -149,7 +149,7 @@ def test_damaged_weights_are_a_failure_to_load_and_not_ours(here: Path) -> None:
 def test_a_config_that_is_no_json_is_refused(here: Path) -> None:
     (here / "gpt2").mkdir()
     (here / "gpt2" / "config.json").write_text("{not json")
-    with pytest.raises(UsageError, match=r"config\.json` is not the JSON that it should be"):
+    with pytest.raises(UsageError, match=r"config\.json` is refused: it is not the JSON that it should be"):
         load("hf:gpt2")
 
 

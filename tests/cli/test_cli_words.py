@@ -97,7 +97,7 @@ USAGE = {
     "a missing file to check": ("check gone.onnx", "no file `gone.onnx`"),
     "a missing certificate": ("verify --certificate gone.onnx", "no file `gone.onnx`"),
     "a file without a model": ("verify models.py:fine", "name a model and a file"),
-    "no code": ("explain", "or `--list`"),
+    "two things to explain": ("explain CAP001 --list", "give one of a code"),
     "an unknown code": ("explain XYZ123", "no diagnosis is called"),
     "an unknown option": ("export models.py:fine --otuput m.onnx", "No such option"),
     "an unknown command": ("exprot models.py:fine", "No such command"),

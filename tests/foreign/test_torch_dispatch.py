@@ -64,3 +64,22 @@ def test_a_transform_that_goes_on_is_left_alone() -> None:
 @pytest.mark.parametrize("kind", [door.EagerDispatchMode, door.TorchDispatchMode])
 def test_modes_are_classes_to_derive_from(kind: type) -> None:
     assert issubclass(kind, door.TorchDispatchMode)
+
+
+def test_modes_that_an_exception_left_on_are_off_and_those_left_off_are_on() -> None:
+    with Seen() as outer:
+        with door.same_modes_after():
+            torch.set_grad_enabled(False)
+            Seen().__enter__()
+            Refusing().__enter__()
+            door.without_torch_function().__enter__()
+        torch.add(torch.ones(1), 1)
+        assert "aten.add.Tensor" in outer.names
+        assert torch.is_grad_enabled()
+        with Refusing(), pytest.raises(ZeroDivisionError):
+            torch.add(torch.ones(1), 1)
+        with door.same_modes_after():
+            door.without_dispatch_modes().__enter__()
+        outer.names.clear()
+        torch.add(torch.ones(1), 1)
+        assert "aten.add.Tensor" in outer.names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from typing import Any
 
@@ -73,3 +74,11 @@ def test_the_calls_of_a_capture_can_be_changed() -> None:
 def test_the_loggers_are_torchs_own() -> None:
     captured()
     assert set(door.LOGGERS) <= set(logging.root.manager.loggerDict)
+
+
+def test_what_torch_says_when_it_has_no_advice_is_said_by_a_logger_that_is_known() -> None:
+    from torch.fx.experimental import symbolic_shapes
+
+    told = inspect.getsource(symbolic_shapes._suggest_torch_checks)
+    assert "Unable to find user code" in told
+    assert symbolic_shapes.log.name in door.LOGGERS

@@ -43,8 +43,10 @@ def test_an_operator_that_a_release_lacks_is_one_row_less(name: str, lost: str, 
     whole = door.present(family(name).DECOMPOSITIONS)
     monkeypatch.setattr(torch.ops, "aten", Without(lost))
     less = door.present(family(name).DECOMPOSITIONS)
-    assert {str(t) for t in whole} - {str(t) for t in less} == {f"aten.{lost}.default"}
-    assert set(less) < set(whole)
+    had = {f"aten.{lost}.default"} & {str(t) for t in whole}  # a later release lacks it from the first
+    assert {str(t) for t in whole} - {str(t) for t in less} == had
+    assert len(less) == len(whole) - len(had)
+    assert had or torch.__version__ >= "2.15"
 
 
 FAMILIES = sorted(info.name for info in pkgutil.iter_modules(decomposed.__path__))

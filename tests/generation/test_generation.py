@@ -224,7 +224,7 @@ def test_a_graph_that_does_not_open_is_explained(exported: Path, tmp_path: Path)
     with pytest.raises(SessionError, match="which does not exist"):
         CausalLM.from_pretrained(tmp_path / "out")
     (tmp_path / "out" / "torchferry.json").write_text("{")
-    with pytest.raises(UsageError, match=r"torchferry\.json` is not the JSON that it should be"):
+    with pytest.raises(UsageError, match=r"torchferry\.json` is refused: it is not the JSON that it should be"):
         CausalLM.from_pretrained(tmp_path / "out")
 
 

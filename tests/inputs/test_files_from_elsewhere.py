@@ -85,3 +85,9 @@ def test_a_file_of_another_model_is_refused(tmp_path: Path, inputs: dict[str, An
     assert answer.fault is not None
     assert words in answer.fault.text
     assert {type(f) for f in answer.findings} == {FileHasOtherInputs}
+
+
+@pytest.mark.parametrize("size", ["-" * 20_000 + "n", "(" * 300 + "n" + ")" * 300, "n // 0", "9**9**9**9", "__import__('os')"])
+def test_a_size_that_is_no_size_is_a_name_like_any_other(size: str, tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.onnx", {"x": (FLOAT, [size, 5, 4]), "mask": (FLOAT, [size, 5])})
+    assert step(path).fault is None

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 from stories import STORIES, different, refused, verified
 
-from torchferry.errors import UsageError
+from torchferry.errors import FileRefused, UsageError
 from torchferry.records import Case, Diagnosis, Fault, History, Job, Step
 from torchferry.report import from_json, html, json_, render, text
 from torchferry.report.following import following, snippet
@@ -41,6 +41,18 @@ def test_json_is_strict_even_where_a_difference_is_infinite() -> None:
 def test_json_of_something_else_is_refused() -> None:
     with pytest.raises(UsageError, match="not a report"):
         from_json('{"schema": "other"}')
+
+
+def test_json_that_is_no_report_of_ours_is_refused_and_its_sizes_are_no_code(tmp_path: Path) -> None:
+    held = json.loads(render(STORIES["verified"](), "json"))
+    for change in ({"ok": "yes"}, {"inputs": 3}, {"more": 1}, {"runs": [{}]}):
+        with pytest.raises(FileRefused, match="`the report` is refused"):
+            from_json(json.dumps({**held, **change}))
+    harm = f"__import__('pathlib').Path({str(tmp_path / 'made')!r}).write_text('harm')"
+    for size in (harm, "9**9**9**9", "-" * 100_000 + "1", "n // 0"):
+        held["inputs"][0]["shape"][0] = size
+        assert "session.run" in render(from_json(json.dumps(held)), "text")
+    assert not (tmp_path / "made").exists()
 
 
 def test_an_agreeing_trial_without_a_finite_measure_is_not_the_worst() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -13,8 +15,10 @@ import onnxruntime
 import pytest
 import torch
 
+import torchferry
 from torchferry.check.reading.fingerprint import SESSION_KEY
-from torchferry.errors import FeedError
+from torchferry.errors import FeedError, FileRefused
+from torchferry.foreign import onnxruntime as ort
 from torchferry.runtime.session import CoercionWarning, InferenceSession, SessionError
 
 RELU = '<ir_version: 8, opset_import: ["": 18]> g (float[N, 3] x) => (float[N, 3] y) { [act] y = Relu (x) }'
@@ -112,8 +116,9 @@ def test_positions_beyond_a_table_are_an_error_here(tmp_path: Path) -> None:
         r = Range (zero, n, one)
         [look] e = Gather (w, r)
         y = ReduceSum <keepdims = 0> (e, first) }"""
-    with pytest.raises(SessionError, match=r"RUN015.*`w`, which has 3 rows"):
+    with pytest.raises(SessionError, match=r"out of data bounds") as caught:
         InferenceSession(saved(text, tmp_path)).run(None, {"n": np.array(5)})
+    assert re.search(r"RUN015.*`w`, which has 3 rows", caught.value.explain())
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -126,13 +131,48 @@ def test_bfloat16_goes_in_and_comes_out(tmp_path: Path) -> None:
     assert got.tolist() == [1.5, -2]
 
 
-def test_the_settings_that_a_file_asks_for_are_made(tmp_path: Path) -> None:
-    path = saved(RELU, tmp_path)
+def with_settings(settings: str, folder: Path) -> Path:
+    path = saved(RELU, folder)
     model = onnx.load(str(path))
-    model.metadata_props.add(key=SESSION_KEY, value=json.dumps({"config": {"session.use_env_allocators": "1"}}))
+    model.metadata_props.add(key=SESSION_KEY, value=settings)
     path.write_bytes(model.SerializeToString())
-    options = InferenceSession(path).get_session_options()
-    assert options.get_session_config_entry("session.use_env_allocators") == "1"
+    return path
+
+
+def test_the_settings_that_torchferry_wrote_into_a_file_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+    opened = ort.session_as_asked
+    monkeypatch.setattr(ort, "session_as_asked", lambda *a, **more: asked.append(more) or opened(*a, **more))
+    InferenceSession(with_settings('{"disabled_optimizers": ["ConvActivationFusion"]}', tmp_path))
+    assert "ConvActivationFusion" in asked[-1]["disabled_optimizers"]
+
+
+HOSTILE = {
+    "a file to write": {"config": {"session.collect_node_memory_stats_to_file": "victim"}},
+    "another file to write": {"config": {"session.optimized_model_external_initializers_file_name": "victim"}},
+    "a library": {"libraries": ["./evil.so"]},
+    "an option that does no harm": {"config": {"session.use_env_allocators": "1"}},
+    "no list": {"disabled_optimizers": "ConvActivationFusion"},
+    "no names": {"disabled_optimizers": ["../victim"]},
+    "a number": {"disabled_optimizers": [1]},
+    "far too many": {"disabled_optimizers": ["A"] * 100_000},
+    "no object": [1],
+    "nothing": None,
+}
+
+
+@pytest.mark.parametrize("what", [*HOSTILE, "no JSON", "nested without end", "the same key twice"])
+def test_nothing_else_is_taken_from_a_files_metadata(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    texts = {"no JSON": "{", "nested without end": "[" * 100_000}
+    texts["the same key twice"] = '{"disabled_optimizers": [], "disabled_optimizers": ["A"]}'
+    path = with_settings(texts.get(what) or json.dumps(HOSTILE[what]), tmp_path)
+    (tmp_path / "victim").write_text("mine")
+    for source in (path, path.read_bytes()):
+        with pytest.raises(FileRefused, match=r"^CHK032: `pkg\.torchferry\.session` is refused: "):
+            InferenceSession(source)
+    assert [d.code for d in torchferry.check(path).diagnoses] == ["CHK032"]
+    assert {p.name: p.stat().st_size for p in tmp_path.iterdir()} == {"model.onnx": path.stat().st_size, "victim": 4}
 
 
 def test_a_model_is_taken_as_bytes_too(tmp_path: Path) -> None:

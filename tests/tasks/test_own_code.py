@@ -52,7 +52,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def test_code_beside_the_weights_is_run_only_when_allowed(place: Path) -> None:
-    with pytest.raises(UsageError, match="allow it to run with --trust-remote-code"):
+    with pytest.raises(UsageError, match="allow it to run with --trust"):
         hugging.load(str(place), trust_remote_code=False)
     model, *_ = hugging.load(str(place), trust_remote_code=True)
     assert type(model).__name__ == "EchoForCausalLM"

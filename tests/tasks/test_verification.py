@@ -85,7 +85,7 @@ def test_a_directory_that_is_none_of_ours_is_refused_in_words(model: Any, export
         torchferry.verify(model, tmp_path)
     shutil.copytree(exported.path.parent, tmp_path / "edited")
     (tmp_path / "edited" / "torchferry.json").write_text(json.dumps({"task": ["no"]}), encoding="utf-8")
-    with pytest.raises(UsageError, match="names no task"):
+    with pytest.raises(UsageError, match="`task` is a list, and must be text"):
         torchferry.verify(model, tmp_path / "edited")
     with pytest.raises(UsageError, match="is a directory"):
         torchferry.verify(torch.nn.Linear(2, 2), tmp_path, (torch.ones(1, 2),))

@@ -10,6 +10,7 @@ import torch
 from tests.translate.made import agree, case, run
 
 from torchferry.edits.translate import OptimiserOff, PropagateNan, SessionOptions
+from torchferry.files import data_name
 from torchferry.records import Job
 from torchferry.translate import translate
 from torchferry.translate.given import given
@@ -120,7 +121,7 @@ def test_a_copy_takes_its_weights_along(tmp_path: Path) -> None:
     (tmp_path / "far").mkdir()
     save_external(made.model, tmp_path / "a.onnx")
     copy_model(tmp_path / "a.onnx", tmp_path / "far" / "b.onnx")
-    (tmp_path / "a.onnx.data").unlink()
+    (tmp_path / data_name("a.onnx")).unlink()
     x = torch.rand(3, 64)[:2]
     torch.testing.assert_close(torch.tensor(run(tmp_path / "far" / "b.onnx", (x,))[0]), layer(x).detach())
     onnx.checker.check_model(str(tmp_path / "far" / "b.onnx"))

@@ -220,3 +220,54 @@ def test_a_loss_adds_up_and_its_mean_is_over_all(tmp_path: Path) -> None:
     example, axes = (torch.randn(4, 6),), {"x": {0: "batch"}}
     assert not errors(verdict(model, example, stock(model, example, tmp_path / "same.onnx", axes)))
     assert errors(verdict(model, example, stock(other, example, tmp_path / "other.onnx", axes)))
+
+
+class Counted(nn.Module):
+    """A bag of tokens: onnxruntime adds their rows one after the other, torch in pairs; of rows alike all errors add up."""
+
+    def __init__(self, gain: float = 1.0) -> None:
+        super().__init__()
+        self.rows, self.gain = nn.Embedding(10, 4), gain
+        with torch.no_grad():
+            self.rows.weight.copy_(torch.randn(10, 4, generator=torch.Generator().manual_seed(3)))
+
+    def forward(self, i):
+        far = (torch.arange(i.shape[1]) >= 100).to(torch.float32)[:, None]
+        return (self.rows(i) * (1.0 + (self.gain - 1.0) * far)).sum(1).amax(-1)
+
+
+def test_a_long_sum_may_lose_what_it_loses_when_taken_in_turn_and_no_more(tmp_path: Path) -> None:
+    example = (torch.randint(0, 10, (3, 5), generator=torch.Generator().manual_seed(0)),)
+    assert crossed(Counted().eval(), example, tmp_path).ok
+    off = stock(Counted(1 + 1e-4).eval(), example, tmp_path / "other.onnx", {"i": {0: "batch", 1: "length"}})
+    assert errors(verdict(Counted().eval(), example, off))
+
+
+def normalised(eps: float = 1e-5) -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv1d(2, 4, 3), nn.InstanceNorm1d(4, eps=eps, affine=True), nn.ReLU()).eval()
+
+
+def test_a_channel_without_variation_may_hang_on_how_its_mean_is_taken_and_not_on_epsilon(tmp_path: Path) -> None:
+    model, example = normalised(), (torch.randn(2, 2, 20, generator=torch.Generator().manual_seed(0)),)
+    sizes = {"input": {0: "batch", 2: "length"}}
+    assert crossed(model, example, tmp_path, sizes).ok
+    off = stock(normalised(2e-5), example, tmp_path / "other.onnx", sizes)
+    assert errors(verdict(model, example, off))
+
+
+class Inverse(nn.Module):
+    def __init__(self, ridge: float = 0.0) -> None:
+        super().__init__()
+        self.ridge = ridge
+
+    def forward(self, x):
+        return torch.linalg.inv(x + self.ridge * torch.eye(3))
+
+
+def test_an_inverse_errs_as_its_matrix_does_and_not_by_a_ridge(tmp_path: Path) -> None:
+    generator = torch.Generator().manual_seed(0)
+    example = (torch.randn(4, 3, 3, generator=generator) + 3 * torch.eye(3),)
+    assert torchferry.export(Inverse().eval(), example, tmp_path / "model.onnx").ok
+    torchferry.export(Inverse(1e-4).eval(), example, tmp_path / "other.onnx")
+    assert errors(verdict(Inverse().eval(), example, tmp_path / "other.onnx"))

@@ -15,7 +15,7 @@ import torchferry
 from torchferry.inputs.binding.flat import is_output
 from torchferry.inputs.binding.trees import outputs
 
-QUICK = ("bert", "gpt2", "llama", "vit", "t5", "resnet")
+QUICK = ("bert", "gpt2", "resnet")
 
 
 def parameters() -> list[object]:

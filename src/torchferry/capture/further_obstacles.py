@@ -64,5 +64,5 @@ def _next(module: Any, bound: Bound, chosen: list[Site]) -> Fault | None:
 
 def _finding(module: Any, fault: Fault, place: Location) -> Finding:
     if where.data_dependent(fault):
-        return data_dependence(fault, place, sites.candidates(module, str(place.file), int(place.line or 0)))
+        return data_dependence(module, fault, place, sites.candidates(module, str(place.file), int(place.line or 0)))
     return stop(fault, place)

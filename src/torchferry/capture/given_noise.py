@@ -52,9 +52,14 @@ def as_inputs(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> t
 
 def drawn(model: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Tensor]:
     """Return the noise of each draw that a call makes, by the name of the input that takes it."""
-    draws = Draws()
-    with eager.untouched(model), eager.plainly(), torch.no_grad(), draws:
-        model(*copy.deepcopy(args), **copy.deepcopy(dict(kwargs)))
+    draws, copied = Draws(), eager.fresh(model)
+
+    def run() -> tuple[()]:
+        copied(*copy.deepcopy(args), **copy.deepcopy(dict(kwargs)))
+        return ()
+
+    with eager.untouched(model), draws:
+        eager.call(run, (), of=copied)
     return draws.given
 
 

@@ -157,7 +157,7 @@ def _is_right_elsewhere(piece: ProgramPiece, bound: Bound, names: list[str]) -> 
 
 
 def _same(run: Any, model: Any, args: tuple[Any, ...]) -> bool:
-    return same(model(*eager.clone(args)), run(*eager.clone(args)), rtol=ROUNDING, atol=ROUNDING / 10)
+    return same(eager.call(model, args), run(*eager.clone(args)), rtol=ROUNDING, atol=ROUNDING / 10)
 
 
 def _uncovered(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from torchferry.records import Fault, Frame, Location
-from torchferry.whose_code import innermost, is_users
+from torchferry.whose_code import innermost, is_users, lies_nowhere
 
 _OURS = str(Path(__file__).parents[1])
 # torch writes the user's stack into its messages, in the form of a traceback
@@ -23,10 +23,10 @@ def locate(fault: Fault) -> Location | None:
 
 
 def nearest(frames: Iterable[Frame]) -> Frame | None:
-    """Return the innermost frame in the user's files, else in a model's package, else None."""
+    """Return the innermost frame in the user's files, else in a model's package, else in code without a file, else None."""
     known = list(frames)
     place = innermost([f.file for f in known])
-    return None if place is None else known[place]
+    return next((f for f in reversed(known) if lies_nowhere(f.file)), None) if place is None else known[place]
 
 
 def frames_in(text: str) -> tuple[Frame, ...]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Sequence
+from typing import Any
 
+from torchferry.capture import unfiled
 from torchferry.records import Fault, Location
 from torchferry.records.findings import CaptureStopped, DataDependent
 from torchferry.records.sites import Site
 
 
-def data_dependence(fault: Fault, place: Location, options: Sequence[Site], cleared: bool = False) -> DataDependent:
+def data_dependence(module: Any, fault: Fault, place: Location, options: Sequence[Site], cleared: bool = False) -> DataDependent:
     """Return a line that needs values, with the kind of statement that it is, by the rewrites that may suit it."""
-    return DataDependent(options[0].kind if options else "none", code_at(place), summary(fault), cleared, location=place)
+    kind = options[0].kind if options else unfiled.kind(module, place)
+    return DataDependent(kind, code_at(place), summary(fault), cleared, location=place)
 
 
 def stop(fault: Fault, place: Location | None, pinned: tuple[str, ...] = ()) -> CaptureStopped:
@@ -22,8 +25,10 @@ def stop(fault: Fault, place: Location | None, pinned: tuple[str, ...] = ()) -> 
 
 
 def code_at(place: Location | None) -> str:
-    """Return the line of source at a place."""
-    return linecache.getline(place.file, place.line).strip() if place and place.file and place.line else ""
+    """Return the line of source at a place, or which line it is where the source is not at hand."""
+    if place is None or not place.file or not place.line:
+        return ""
+    return linecache.getline(place.file, place.line).strip() or f"line {place.line}"
 
 
 def summary(fault: Fault) -> str:

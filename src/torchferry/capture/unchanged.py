@@ -50,8 +50,7 @@ def _inputs(bound: Bound) -> Iterable[tuple[Any, ...]]:
 
 def _outputs(bound: Bound, args: tuple[Any, ...]) -> Any:
     try:
-        with torch.no_grad(), eager.untouched_rng(), eager.plainly():
-            return eager.fresh(bound.module)(*eager.clone(args))
+        return eager.call(eager.fresh(bound.module), args)
     except Exception:  # sizes that the model does not take, whatever it says about them
         return None
 

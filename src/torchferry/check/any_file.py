@@ -14,7 +14,7 @@ from torchferry.check import passes
 from torchferry.check.passes import written
 from torchferry.check.proof import mends
 from torchferry.check.proof.mending import Mending
-from torchferry.check.reading import external, graph, source_line, structure, unpack
+from torchferry.check.reading import external, graph, metadata, source_line, structure, unpack
 from torchferry.check.reading.incoming import Arrival
 from torchferry.check.running import run, unchanged
 from torchferry.check.running.feeds import Declared
@@ -85,7 +85,7 @@ def _model(job: Job, arrival: Arrival, target: Target | None, model: onnx.ModelP
         written.write(model, used, home)
         home = folder
     found, reached = _open_and_run(job, raw, model, used, Opening(target, worker, home, used.name, folder))
-    found = [*hidden, *mends.guesses(edits), *[f for f in found if not isinstance(f, WeightsAreText)]]
+    found = [*metadata.refused(model), *hidden, *mends.guesses(edits), *[f for f in found if not isinstance(f, WeightsAreText)]]
     runtime = str(target) if target is not None else f"onnxruntime {worker.version()}"
     return Step(
         "check", _checked(model, used, runtime, 0 if hidden else reached), findings=tuple(source_line.located(model, found))
@@ -125,7 +125,8 @@ def _ort_format(job: Job, arrival: Arrival, known: bool) -> Step:
         return Step("check", value, findings=(refusal(None, key),))
     declared = tuple(Declared(*d) for d in worker.inputs(key))
     opened = run.Opened(worker, key, path.parent, arrival.folder, None, declared)
-    ran = run.on_given(opened, job.feeds, bool(job.edits_for(CoerceFeeds)))
+    coerce = bool(job.edits_for(CoerceFeeds))
+    ran = run.on_given(opened, job.feeds, coerce) if job.feeds else run.on_made(opened, keep=False)
     return Step("check", replace(value, reached=2 if ran.all_ran else 1), findings=ran.findings)
 
 

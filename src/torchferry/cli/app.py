@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
@@ -25,7 +26,7 @@ Examples:
 A MODEL is one of:
   package.module:name   a function that returns a model, or (model, args), or (model, args, kwargs);
   path/to/file.py:name  or an nn.Module, or its class
-  program.pt2           a saved torch.export program
+  program.pt2           a saved torch.export program; reading it runs code that is in it: --trust
   hf:DIRECTORY          a transformers model in a local directory: config.json and safetensors
 \b
 Exit codes: 0 verified, 1 finished but not equivalent, 2 usage, 3 could not be loaded or converted,
@@ -72,7 +73,10 @@ Trials = Annotated[
 Mutants = Annotated[int | None, typer.Option(metavar="N", min=0, help="how many mutants of the file trials are held against")]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="where the values of the trials start from")]
 Reproducer = Annotated[Path | None, typer.Option(metavar="DIR", help="on a mismatch, write an input and a script that show it")]
-Remote = Annotated[bool, typer.Option("--trust-remote-code", help="run the Python code that comes with an hf: model")]
+Trust = Annotated[
+    bool,
+    typer.Option("--trust", "--trust-remote-code", help="run the code that is in a .pt2 program, or beside an hf: model"),
+]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="logs and tracebacks, on stderr")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="no progress on stderr")]
 
@@ -140,7 +144,7 @@ def export(
         Path | None, typer.Option("--write-patch", metavar="FILE", help="write the repairs of your source as a patch")
     ] = None,
     reproducer: Reproducer = None,
-    trust_remote_code: Remote = False,
+    trust: Trust = False,
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> None:
@@ -176,7 +180,7 @@ def verify(
     mutants: Mutants = None,
     seed: Seed = 0,
     reproducer: Reproducer = None,
-    trust_remote_code: Remote = False,
+    trust: Trust = False,
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> None:
@@ -270,19 +274,33 @@ def chat(
     epilog="""\b
 Examples:
   torchferry explain --list
-  torchferry explain --list --format json"""
+  torchferry explain --list --format json
+  torchferry explain --error "Exporting the operator 'aten::fft_fft2' to ONNX opset version 17 is not supported"
+
+\b
+A traceback goes through stdin: torchferry explain < traceback.txt
+A script's errors are explained as they come: python -m torchferry script.py"""
 )
 def explain(
     code: Annotated[str | None, typer.Argument(metavar="CODE", help="a code such as CAP003, or a slug")] = None,
     list_: Annotated[bool, typer.Option("--list", help="all diagnoses, one on each line")] = False,
+    error: Annotated[str | None, typer.Option("--error", help="an error of torch.onnx, onnxruntime or another tool")] = None,
     format: Annotated[Literal["text", "json", "markdown"], typer.Option("--format", help="how the page is written")] = "text",
 ) -> None:
-    """Say what a diagnosis means, and what to do about it."""
-    from torchferry.cli.explain import listing, page
+    """Say what a diagnosis means, or an error of another tool, and what to do about it."""
+    from torchferry.cli.explain import listing, message, page
 
-    if list_ == (code is not None):
-        raise UsageError("give a code, as in `torchferry explain CAP003`, or `--list`")
-    raise typer.Exit(listing(format) if code is None else page(code, format))
+    if sum((code is not None, list_, error is not None)) > 1:
+        raise UsageError("give one of a code, `--list` and `--error`")
+    if code is not None:
+        raise typer.Exit(page(code, format))
+    if list_:
+        raise typer.Exit(listing(format))
+    if error is None and sys.stdin.isatty():
+        raise UsageError(
+            "give a code, as in `torchferry explain CAP003`, or `--list`, or `--error TEXT`, or a traceback through stdin"
+        )
+    raise typer.Exit(message(sys.stdin.read() if error is None else error, format))
 
 
 @app.command(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from torchferry import certificate
 from torchferry.cli.screen import console
 from torchferry.errors import UsageError
+from torchferry.escape import line, written_json
 from torchferry.records import Coverage, Tolerance
 from torchferry.report import said
 from torchferry.report.words import share
@@ -27,7 +26,7 @@ def show(path: Path, form: str) -> int:
     found = {file: certificate.read(file) for file in files}
     if form == "json":
         told = [{**f.data, "file": str(p), "objections": f.objections, "changed": bool(f.objections)} for p, f in found.items()]
-        print(json.dumps(told if path.is_dir() else told[0], indent=2))
+        print(written_json(told if path.is_dir() else told[0], indent=2))
     else:
         for file, one in found.items():
             _say(file, one)
@@ -37,19 +36,18 @@ def show(path: Path, form: str) -> int:
 def _say(path: Path, found: certificate.FoundCertificate) -> None:
     out = console(sys.stdout)
     if not found.objections:
-        out.out(f"`{path}` was verified against its model when it was made\n")
+        out.out(f"`{line(str(path))}` was verified against its model when it was made\n")
     else:
-        what = "; ".join(found.objections)
+        what = line("; ".join(found.objections))
         since = " since it was certified: nothing below speaks of this file" if found.data and "changed" in what else ""
-        out.out(f"`{path}` is not certified: {what}{since}\n")
+        out.out(f"`{line(str(path))}` is not certified: {what}{since}\n")
     for label, value in rows(found.data) if found.data else ():
-        out.out(f"  {label:<11}{value}")
+        out.out(f"  {label:<11}{line(value)}")
 
 
 def _coverage(told: dict[str, Any]) -> Coverage:
-    """Return the coverage that a certificate tells of; what another version wrote beside it is passed over."""
-    known = {f.name for f in fields(Coverage)}
-    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in told.items() if k in known}
+    """Return the coverage that a certificate tells of."""
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in told.items()}
     return Coverage(**values)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from torchferry.escape import spoken
+
 ASK, ANSWER = "you: ", "model: "
 
 
@@ -13,7 +15,7 @@ def run(directory: Path, *, max_new_tokens: int = 60, sample: bool = True, seed:
     import torch
 
     from torchferry.errors import FeedError
-    from torchferry.runtime import tokens
+    from torchferry.runtime import configs, tokens
     from torchferry.runtime.chat import Chat
     from torchferry.runtime.generation import CausalLM
 
@@ -28,7 +30,8 @@ def run(directory: Path, *, max_new_tokens: int = 60, sample: bool = True, seed:
         if at_terminal:
             _show(ANSWER)
         try:
-            chat.say(words, _show)
+            with configs.generating(directory):
+                chat.say(words, _show)
         except FeedError as error:  # too long for the model: the conversation itself can go on
             chat.turns.pop()
             print(error, file=sys.stderr)
@@ -53,5 +56,5 @@ def _line(at_terminal: bool) -> str | None:
 
 
 def _show(piece: str) -> None:
-    sys.stdout.write(piece)
+    sys.stdout.write(spoken(piece))
     sys.stdout.flush()

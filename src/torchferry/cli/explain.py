@@ -1,14 +1,24 @@
-"""`torchferry explain`: the pages of the catalogue. Loads neither torch nor onnx."""
+"""`torchferry explain`: the pages of the catalogue, and what others' errors mean. Loads no torch."""
 
 from __future__ import annotations
 
 import json
 import sys
+import textwrap
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from torchferry import catalogue
 from torchferry.cli.screen import console, knows_unicode
+from torchferry.errors import UsageError
+from torchferry.escape import prose
 from torchferry.report import explain
 from torchferry.report.words import lower_start
+
+if TYPE_CHECKING:
+    from torchferry.messages import Explained
+
+UNKNOWN = 1  # the exit code for a text that nothing here explains
 
 
 def page(code: str, form: str) -> int:
@@ -29,6 +39,36 @@ def page(code: str, form: str) -> int:
     else:
         out.out(text, end="")
     return 0
+
+
+def message(text: str, form: str) -> int:
+    """Write what an error of another tool means to stdout, and return the exit code: 1 where nothing here knows it."""
+    from torchferry.messages import explained
+
+    if not text.strip():
+        raise UsageError("there is no text to explain: give the error with `--error`, or a traceback through stdin")
+    found = explained(text)
+    if form == "json":
+        print(json.dumps(asdict(found), indent=2))
+    else:
+        console(sys.stdout).out(told(found), end="")
+    return 0 if found else UNKNOWN
+
+
+def told(found: Explained) -> str:
+    """Return an explanation as lines of text."""
+    lines = [
+        ("cause", found.cause or "unknown"),
+        ("", found.means),
+        ("do", found.do),
+        ("page", f"torchferry explain {found.code}" if found.code else ""),
+        ("next", found.command),
+    ]
+    return "".join(_block(head, prose(words)) for head, words in lines if words)
+
+
+def _block(head: str, words: str) -> str:
+    return textwrap.fill(words, 100, initial_indent=f"{head:<7}", subsequent_indent=" " * 7, break_on_hyphens=False) + "\n"
 
 
 def listing(form: str) -> int:

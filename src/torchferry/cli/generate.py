@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
+
+from torchferry.escape import spoken, written_json
 
 
 def run(
@@ -25,7 +26,7 @@ def run(
 
     from torchferry.errors import UsageError
     from torchferry.generation import CausalLM, Seq2SeqLM
-    from torchferry.runtime import tokens
+    from torchferry.runtime import configs, tokens
 
     answers = all((directory / name).is_file() for name in Seq2SeqLM.graphs)
     kind = Seq2SeqLM if answers else CausalLM
@@ -34,15 +35,16 @@ def run(
     if model.main_input_name != "input_ids":
         raise UsageError(f"`{directory}` reads `{model.main_input_name}`, not text: use `torchferry.generation.Seq2SeqLM`")
     tokenizer = tokens.load(directory)
-    inputs = tokens.encode(tokenizer, [prompt], longest=None if answers else model.longest, new_tokens=max_new_tokens)
     how: dict[str, Any] = {"do_sample": True, "temperature": temperature, "top_p": top_p} if sample else {"do_sample": False}
     torch.manual_seed(seed)
     how |= {"max_new_tokens": max_new_tokens, "pad_token_id": tokenizer.pad_token_id, "return_dict_in_generate": False}
-    written = model.generate(**inputs, **how)[0]
-    new = written[1 if answers else inputs["input_ids"].shape[1] :]  # an answer begins with the decoder's start token
-    text = tokenizer.decode(new, skip_special_tokens=True)
+    with configs.generating(directory):
+        inputs = tokens.encode(tokenizer, [prompt], longest=None if answers else model.longest, new_tokens=max_new_tokens)
+        written = model.generate(**inputs, **how)[0]
+        new = written[1 if answers else inputs["input_ids"].shape[1] :]  # an answer begins with the decoder's start token
+        text = tokenizer.decode(new, skip_special_tokens=True)
     if form == "json":
-        print(json.dumps({"prompt": prompt, "text": text, "tokens": new.tolist()}))
+        print(written_json({"prompt": prompt, "text": text, "tokens": new.tolist()}))
     else:
-        sys.stdout.write(f"{text}\n" if answers else f"{prompt}{text}\n")
+        sys.stdout.write(spoken(f"{text}\n" if answers else f"{prompt}{text}\n"))
     return 0

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-import json
 from pathlib import Path
 from typing import Any
 
 from torchferry.cli.examples import make
 from torchferry.cli.words import ExampleInput
-from torchferry.errors import MissingDependency, UsageError
-from torchferry.runtime import tokens
+from torchferry.errors import UsageError
+from torchferry.extras import require
+from torchferry.runtime import configs, tokens
 
 BATCH, LENGTH = 2, 8  # of the example; both are found to move, or not, by trying
 
@@ -21,16 +21,14 @@ def load(name: str, *, trust_remote_code: bool) -> tuple[Any, dict[str, Any], Pa
     Weights of 16 bits are computed in float32: that loses nothing, and a CPU has no faster way for them.
     """
     folder = _folder(name)
-    config = _config(folder)
+    config = configs.read(folder / "config.json")
     if config.get("auto_map") and not trust_remote_code:
-        raise UsageError(f"`{name}` brings Python code of its own; read it, then allow it to run with --trust-remote-code")
+        raise UsageError(f"`{name}` brings Python code of its own; read it, then allow it to run with --trust")
     if not any(folder.glob("*.safetensors")):
         raise UsageError(_no_safetensors(name, folder, config))
-    try:
-        import torch
-        import transformers
-    except ImportError as error:
-        raise MissingDependency("hf: models need transformers: pip install transformers safetensors") from error
+    require("a model from `hf:`", "torch", "transformers", "safetensors")
+    import torch
+    import transformers
 
     transformers.utils.logging.disable_progress_bar()
     kind = _class(transformers, name, config)
@@ -92,13 +90,6 @@ def _folder(name: str) -> Path:
     )
 
 
-def _config(folder: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads((folder / "config.json").read_text(encoding="utf-8")))
-    except ValueError as error:
-        raise UsageError(f"`{folder / 'config.json'}` is not the JSON that it should be: {error}") from error
-
-
 def _cached(name: str) -> Path | None:
     """Return where an earlier download of a model lies, or None."""
     try:
@@ -117,8 +108,9 @@ def _class(transformers: Any, name: str, config: dict[str, Any]) -> Any:
     """Return the class that the config names: one of transformers, or the general one that finds the directory's own code."""
     named = config.get("architectures") or ()
     for one in named:
-        if hasattr(transformers, one):
-            return getattr(transformers, one)
+        found = getattr(transformers, one, None)
+        if isinstance(found, type) and issubclass(found, transformers.PreTrainedModel):
+            return found
     own = {
         auto: str(code).rpartition(".")[2] for auto, code in config.get("auto_map", {}).items() if auto.startswith("AutoModel")
     }

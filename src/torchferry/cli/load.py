@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from torchferry.cli import examples, hugging
 from torchferry.cli.spell import sensible, split
 from torchferry.cli.words import ExampleInput
-from torchferry.errors import TorchferryError, UsageError, did_you_mean
+from torchferry.errors import FileRefused, TorchferryError, UsageError, did_you_mean
 from torchferry.whose_code import is_users
 
 if TYPE_CHECKING:
@@ -53,16 +53,31 @@ class LoadFailed(TorchferryError):
         return broken_off(kind, Step("inputs", fault=Fault.of(self.error), findings=(found,)), seconds)
 
 
-def load(name: str, inputs: Sequence[ExampleInput] = (), *, trust_remote_code: bool = False) -> Loaded:
-    """Return the model that `name` names, with an example: the one it comes with, or one made from `inputs`."""
+def load(name: str, inputs: Sequence[ExampleInput] = (), *, trust: bool = False) -> Loaded:
+    """Return the model that `name` names, with an example: the one it comes with, or one made from `inputs`.
+
+    trust: run the code that comes with it. A program that is not trusted stays a path, which the inputs stage refuses.
+    """
     sensible(name)
     if name.startswith("hf:"):
-        loaded = _hugging(name, trust_remote_code=trust_remote_code)
+        loaded = _hugging(name, trust_remote_code=trust)
     elif name.lower().endswith(".pt2"):
+        if not trust:
+            return Loaded(Path(name))
         loaded = _program(name)
     else:
         loaded = _from_code(name)
     return _with_inputs(loaded, inputs) if inputs else _with_an_example(name, loaded)
+
+
+def as_result(refused: FileRefused, kind: Kind, seconds: float) -> Result:
+    """Return what a file may not say as a result like any other."""
+    from torchferry.execution import broken_off
+    from torchferry.records import Fault, Step
+    from torchferry.records.findings import DocumentRefused
+
+    found = DocumentRefused(refused.document, refused.why)
+    return broken_off(kind, Step("inputs", fault=Fault.of(refused), findings=(found,)), seconds)
 
 
 def _with_an_example(name: str, loaded: Loaded) -> Loaded:
@@ -76,12 +91,14 @@ def _with_an_example(name: str, loaded: Loaded) -> Loaded:
 
 
 def _program(path: str) -> Loaded:
-    import torch
+    from torchferry.inputs.binding.saved_program import loaded
+    from torchferry.records import Step
 
-    try:
-        program = torch.export.load(path)
-    except Exception as error:  # a damaged or foreign archive raises whatever its reader raises
-        raise UsageError(f"`{path}` cannot be read as a torch.export program: {type(error).__name__}: {error}") from error
+    program = loaded(Path(path), trust=True)
+    if isinstance(program, Step):
+        assert program.fault is not None  # it has nothing else
+        why = f"{program.fault.type_name}: {program.fault.text}"
+        raise UsageError(f"`{path}` cannot be read as a torch.export program: {why}")
     args, kwargs = program.example_inputs or ((), {})
     return Loaded(program, args, dict(kwargs))
 

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 import traceback
@@ -18,12 +19,26 @@ from collections.abc import Sequence
 from torchferry.cli import supervise
 from torchferry.cli.screen import Screen
 from torchferry.errors import MissingDependency, TorchferryError, UsageError
+from torchferry.extras import missing
+from torchferry.files import is_lack_of_room, why
+from torchferry.memory import ran_out
 
 USAGE, BROKEN, STOPPED = 2, 3, 130
+TOO_LITTLE_MEMORY = "there is not enough memory to work with; see `ulimit -v`, the container's limit, and what else is running"
+
+_LAST_WORDS = f"error: {TOO_LITTLE_MEMORY}\n".encode()  # made while there is memory for it
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Return the exit code of the command in `argv` (default: the process's own)."""
+    try:
+        return _main(argv)
+    except (MemoryError, SystemError):  # the second is how Python fails where it cannot even make the first
+        os.write(2, _LAST_WORDS)
+        os._exit(BROKEN)  # to end in an orderly way takes memory too; what is left behind is swept by the next command
+
+
+def _main(argv: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     screen = Screen(verbose="-v" in words or "--verbose" in words)
     ask = None
@@ -40,17 +55,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (UsageError, MissingDependency) as error:
         return _say(screen, error, USAGE)
     except TorchferryError as error:
-        return _say(screen, error, BROKEN)
+        return _say(screen, TOO_LITTLE_MEMORY if ran_out(error) else error, BROKEN)
     except KeyboardInterrupt:
         if ask is None:  # a child leaves that to its parent
             screen.line("stopped")
         return STOPPED
-    except Exception as error:  # ours, whatever it is: the user gets a sentence and a way to tell us, not 50 lines
+    except Exception as error:
+        if isinstance(error, OSError) and is_lack_of_room(error):
+            return _say(screen, UsageError(f"cannot write: {why(error)}"), USAGE)
+        if ran_out(error):
+            return _say(screen, TOO_LITTLE_MEMORY, BROKEN)
+        if told := missing(error):
+            return _say(screen, told, USAGE)
+        # ours, whatever it is: the user gets a sentence and a way to tell us, not 50 lines
         return _internal(screen, error, words)
     return 0
 
 
-def _say(screen: Screen, error: Exception, code: int) -> int:
+def _say(screen: Screen, error: Exception | str, code: int) -> int:
     if screen.verbose:
         screen.line(traceback.format_exc())
     screen.error(str(error))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli.screen import console
+from torchferry.escape import line
 from torchferry.files import write_text
 from torchferry.report.standing import unwritten
 
@@ -45,7 +46,7 @@ def deliver(result: Result, ask: Ask) -> int:
         out.out(result.render(ask.format), end="")
     for words in _written(result, ask):
         if not ask.quiet:
-            print(words, file=sys.stderr)
+            print(line(words), file=sys.stderr)
     _tell_github(result)
     return exit_code(result)
 
@@ -88,8 +89,8 @@ def _tell_github(result: Result) -> None:
         return
     from torchferry.report import github
 
-    for line in github.commands(result):
-        print(line, file=sys.stderr)
+    for command in github.commands(result):
+        print(command, file=sys.stderr)
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         with Path(summary).open("a", encoding="utf-8") as page:
             page.write(result.render("markdown") + "\n")

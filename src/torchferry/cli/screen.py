@@ -9,9 +9,11 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Iterator
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
+from torchferry.escape import visible
 from torchferry.progress import Event
 
 if TYPE_CHECKING:
@@ -31,10 +33,21 @@ DOING = {
 
 def console(stream: IO[str]) -> Console:
     """Return a rich console on a stream that writes what the stream's encoding can show, and colours only where wanted."""
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
 
     class Patient(Console):
-        """A console that falls silent when its reader goes away (`| head`), so that the exit code stays what it is."""
+        """A console that falls silent when its reader goes away (`| head`), so that the exit code stays what it is.
+
+        Whatever is printed, nothing but rich's own styles reaches the terminal as anything else than text.
+        """
+
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+            for part in super().render(renderable, options):
+                yield part if part.control else Segment(visible(part.text), part.style)
+
+        def out(self, *objects: Any, **how: Any) -> None:
+            super().out(*(visible(str(o)) for o in objects), **how)
 
         def on_broken_pipe(self) -> None:
             self.quiet = True
@@ -60,6 +73,18 @@ def console(stream: IO[str]) -> Console:
 def knows_unicode(stream: Any) -> bool:
     """Whether a stream can show the few signs that we use beyond ASCII."""
     return "utf" in (getattr(stream, "encoding", None) or "").lower()
+
+
+def _log_handler() -> logging.Handler:
+    """Return what writes the log of every library to stderr, escaped."""
+
+    class Escaped(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            return visible(super().format(record))
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Escaped("%(name)s: %(message)s"))
+    return handler
 
 
 class Screen:
@@ -133,13 +158,15 @@ class Screen:
     def _show(self, words: str) -> None:
         if not self.console.is_interactive:
             return
+        from rich.text import Text
+
         width = max(20, self.console.width - 6)
-        words = words if len(words) <= width else words[: width - 3] + "..."
+        shown = Text(words if len(words) <= width else words[: width - 3] + "...")  # a text, as rich reads markup in plain words
         if self._status is None:
-            self._status = self.console.status(words, spinner="dots" if self._unicode else "line", spinner_style="cyan")
+            self._status = self.console.status(shown, spinner="dots" if self._unicode else "line", spinner_style="cyan")
             self._status.start()
         else:
-            self._status.update(words)
+            self._status.update(shown)
 
     def _hide(self) -> None:
         if self._status is not None:
@@ -148,7 +175,7 @@ class Screen:
 
     def __enter__(self) -> Screen:
         if self.verbose:
-            logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(name)s: %(message)s")
+            logging.basicConfig(level=logging.INFO, handlers=[_log_handler()])
             logging.getLogger("torchferry").setLevel(logging.DEBUG)
         return self
 

@@ -15,7 +15,6 @@ import os
 import pickle
 import re
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -29,7 +28,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from torchferry.files import PREFIX
+from torchferry.files import sweep
 from torchferry.whose_code import is_users
 
 if TYPE_CHECKING:
@@ -126,7 +125,8 @@ def run(task: Any, words: Sequence[str], time_limit: float, folders: set[Path]) 
                 stage, hung = _watch(child, ours, time_limit + GRACE, asked_to_stop)
         finally:
             _end(child)
-            _sweep(child.pid, folders | {Path(tempfile.gettempdir())})
+            for folder in folders | {Path(tempfile.gettempdir())}:
+                sweep(folder)
         if asked_to_stop:
             return Ending(child.returncode if child.returncode > 0 else STOPPED)
         if child.returncode >= 0 and not hung:
@@ -199,12 +199,6 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
-
-
-def _sweep(pid: int, folders: set[Path]) -> None:
-    for folder in folders:
-        for left in folder.glob(f"{PREFIX}{pid}-*"):
-            shutil.rmtree(left, ignore_errors=True)
 
 
 def _users_line(stack: str) -> tuple[str | None, int | None]:

@@ -15,7 +15,7 @@ from torchferry.cli import supervise
 from torchferry.cli.outcome import deliver, results_apart
 from torchferry.cli.screen import Screen
 from torchferry.cli.words import example_input, moving_axes, size_ranges, tolerance, value_domains
-from torchferry.errors import UsageError
+from torchferry.errors import FileRefused, UsageError
 from torchferry.files import check_writable
 from torchferry.progress import Event
 from torchferry.records import Budget
@@ -57,7 +57,7 @@ class Ask:
     noise: str | None = None
     patch: Path | None = None
     reproducer: Path | None = None
-    trust_remote_code: bool = False
+    trust: bool = False
     verbose: bool = False
     quiet: bool = False
 
@@ -70,7 +70,7 @@ class Ask:
     def into_directory(self) -> bool:
         """Whether a directory for generation is to be written, and not one file."""
         bare = self.model.startswith("hf:") and not self.file.suffix
-        return self.kind == "export" and (self.task is not None or self.precision is not None or bare or self.file.is_dir())
+        return self.kind == "export" and (self.task is not None or self.precision is not None or bare or os.path.isdir(self.file))
 
     @property
     def written(self) -> tuple[Path, ...]:
@@ -106,13 +106,13 @@ def _sensible(ask: Ask) -> None:
         raise UsageError(f"--report `{ask.report}`: a report ends in {', '.join(REPORTS)}")
     for path in ask.written:
         check_writable(path)
-    if ask.into_directory and ask.file.is_file():
+    if ask.into_directory and os.path.isfile(ask.file):
         raise UsageError(f"`{ask.file}` is a file; a model that generates is written into a directory, as in -o {ask.file.stem}/")
-    if ask.kind in ("verify", "check") and not ask.file.exists():
+    if ask.kind in ("verify", "check") and not os.path.exists(ask.file):
         raise UsageError(f"there is no file `{ask.file}`")
     if ask.output is not None and ask.output.resolve() == ask.file.resolve():
         raise UsageError(f"the file that is checked is never overwritten; name another one with -o than `{ask.output}`")
-    if ask.data is not None and not ask.data.is_file():
+    if ask.data is not None and not os.path.isfile(ask.data):
         raise UsageError(f"there is no file `{ask.data}`")
     if ask.model:
         from torchferry.cli.spell import sensible
@@ -143,19 +143,21 @@ def _result(ask: Ask, listen: Callable[[Event], None]) -> Result:
         return torchferry.check(
             ask.file, _feeds(ask.data), ask.target, ask.repair, ask.output, budget=ask.budget, progress=listen
         )
-    from torchferry.cli.load import LoadFailed, load
+    from torchferry.cli.load import LoadFailed, as_result, load
 
     listen(Event("begin", "load"))
     began = time.perf_counter()
     try:
-        loaded = load(ask.model, [example_input(text) for text in ask.inputs], trust_remote_code=ask.trust_remote_code)
+        loaded = load(ask.model, [example_input(text) for text in ask.inputs], trust=ask.trust)
+        listen(Event("end", "load", loaded.words, seconds=time.perf_counter() - began))
+        return _convert(ask, loaded, listen)
     except LoadFailed as failed:
         spent = time.perf_counter() - began
         listen(Event("end", "load", seconds=spent, ok=False))
         log.info("while loading `%s`", ask.model, exc_info=failed.error)
         return failed.result(ask.kind, spent)
-    listen(Event("end", "load", loaded.words, seconds=time.perf_counter() - began))
-    return _convert(ask, loaded, listen)
+    except FileRefused as refused:
+        return as_result(refused, ask.kind, time.perf_counter() - began)
 
 
 def _convert(ask: Ask, loaded: Loaded, listen: Callable[[Event], None]) -> Result:
@@ -163,7 +165,7 @@ def _convert(ask: Ask, loaded: Loaded, listen: Callable[[Event], None]) -> Resul
 
     if ask.into_directory:
         return _directory(ask, loaded, listen)
-    shared: dict[str, Any] = {"kwargs": loaded.kwargs, "ranges": size_ranges(ask.ranges), "check": False}
+    shared: dict[str, Any] = {"kwargs": loaded.kwargs, "ranges": size_ranges(ask.ranges), "check": False, "trust": ask.trust}
     shared |= {"domain": value_domains(ask.domain) or None, "tolerance": tolerance(ask.tolerance)}
     shared |= {"budget": ask.budget, "progress": listen}
     if ask.kind == "verify":
@@ -217,7 +219,7 @@ def _feeds(path: Path | None) -> dict[str, Any] | None:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
-    except (ValueError, OSError, AttributeError, EOFError) as error:
+    except Exception as error:  # a damaged archive raises whatever zipfile, zlib and numpy raise
         raise UsageError(
             f"`{path}` is not an .npz file of plain arrays; write it with `numpy.savez(path, name=array)`"
         ) from error

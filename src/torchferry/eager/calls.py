@@ -3,76 +3,30 @@
 from __future__ import annotations
 
 import copy
-import functools
+import os
 import random
 import threading
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
 from torchferry.deadline import TookTooLong, time_limit
+from torchferry.eager.copies import WHOLE_COPY_BYTES, own_weights, shared_memory, weight_bytes
 from torchferry.eager.plain_scan import plain_scan
+from torchferry.eager.protected_memory import ProtectedMemory, WeightsWritten
 from torchferry.eager.refusals import RECURRENT, same_width, within_range
-from torchferry.foreign.torch_dispatch import transform_level, unwind_transforms
+from torchferry.eager.state import SavedState
+from torchferry.foreign.torch_dispatch import same_modes_after, transform_level, unwind_transforms
 from torchferry.foreign.torch_messages import needs_gradients
 from torchferry.foreign.torch_operators import variable_functions
-from torchferry.foreign.torch_tensors import times_written
 
-# Up to here a whole copy is made for safety; a larger model shares its parameters with the copy, as memory would double.
-WHOLE_COPY_BYTES = 256 * 2**20
+T = TypeVar("T")
+
 PATIENCE = 10.0  # seconds for a call of a model up to that size on an input that we made
-
-
-def fresh(module: torch.nn.Module) -> torch.nn.Module:
-    """Return a copy whose state is as the user left it; the module itself where it cannot be copied.
-
-    Buffers and attributes are always the copy's own. Parameters of a large model are shared: forward does not write them.
-    """
-    shared = [p for p in module.parameters() if p is not None]
-    memo: dict[int, Any] = {id(p): p for p in shared} if weight_bytes(module) > WHOLE_COPY_BYTES else {}
-    try:
-        copied = copy.deepcopy(module, memo)
-    except Exception:  # generators, locks, script modules, non-leaf tensors: anything may refuse to be copied
-        return module
-    _rebind(copied, memo)
-    return copied
-
-
-def _rebind(copied: torch.nn.Module, memo: dict[int, Any]) -> None:
-    """Let the copy's hooks close over its own parts, where the model's close over the model's: deepcopy shares functions."""
-    for part in copied.modules():
-        hooks = [t for name, t in vars(part).items() if name.endswith("_hooks") and isinstance(t, dict)]
-        for table in (vars(part), *hooks):
-            for name, value in list(table.items()):
-                if isinstance(value, types.FunctionType) and any(id(c) in memo for c in _closed_over(value)):
-                    table[name] = _rebound(value, memo)
-
-
-def _closed_over(function: types.FunctionType) -> list[Any]:
-    return [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]  # which is an empty one
-
-
-def _rebound(function: types.FunctionType, memo: dict[int, Any]) -> types.FunctionType:
-    """Return the function, closing over copies."""
-    cells = tuple(
-        types.CellType(memo.get(id(cell.cell_contents), cell.cell_contents)) if cell != types.CellType() else cell
-        for cell in function.__closure__ or ()
-    )
-    bound = types.FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, cells)
-    bound.__kwdefaults__ = function.__kwdefaults__
-    functools.update_wrapper(bound, function)
-    del bound.__wrapped__  # type: ignore[attr-defined]  # it is no wrapper
-    return bound
-
-
-def weight_bytes(module: torch.nn.Module) -> int:
-    """Return the size of a module's parameters and buffers, each storage counted once."""
-    tensors = [t for t in [*module.parameters(), *module.buffers()] if not t.is_meta and t.layout is torch.strided]
-    return sum({t.data_ptr(): t.numel() * t.element_size() for t in tensors}.values())
 
 
 class NoAnswer(Exception):
@@ -119,16 +73,38 @@ def standing_in(owner: types.ModuleType, **functions: Callable[..., Any]) -> Ite
         try:
             yield
         finally:
-            for name in functions:
-                del vars(owner)[name]
             vars(owner).update(before)
+            for name in functions.keys() - before.keys():
+                vars(owner).pop(name, None)
 
 
-def call(module: Any, args: tuple[Any, ...], *, seed: int = 0) -> tuple[torch.Tensor, ...]:
+def call(module: Any, args: tuple[Any, ...], *, seed: int = 0, of: torch.nn.Module | None = None) -> tuple[torch.Tensor, ...]:
     """Return what the flat module gives for copies of `args`, without gradients unless forward itself needs them.
 
-    The seed is set, so that two calls of a model that draws random numbers draw the same ones.
+    The seed is set, so that two calls of a model that draws random numbers draw the same ones. `of` is the copy of the model
+    where what is called is a function that calls it.
     """
+    return protected(module if of is None else of, lambda: called(module, args, seed))
+
+
+def protected(module: Any, run: Callable[[], T]) -> T:
+    """Return what a function gives that calls a copy of the model.
+
+    A copy that has the user's memory for its weights, and is about to write there, is given memory of its own, and run anew.
+    """
+    theirs = shared_memory(module)
+    if not theirs:
+        return run()
+    try:
+        with ProtectedMemory(theirs):
+            return run()
+    except WeightsWritten:
+        own_weights(module)
+    return run()
+
+
+def called(module: Any, args: tuple[Any, ...], seed: int) -> tuple[torch.Tensor, ...]:
+    """Return what a call gives; a trace of eager's operators begins at this frame."""
     with untouched_rng(), plainly():
         seed_all(seed)
         try:
@@ -187,16 +163,34 @@ def untouched_rng() -> Iterator[None]:
 
 # A capture changes globals of torch and the code of the model's functions, and every run puts the generators back: threads
 # that export take turns, stage by stage. A thread may nest them.
-one_at_a_time = threading.RLock()
+class _Turns:
+    """A lock that a thread may take again, and that is nobody's in a fork: whoever had it is not there."""
+
+    def __init__(self) -> None:
+        self._anew()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._anew)
+
+    def _anew(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *raised: object) -> None:
+        self._lock.release()
+
+
+one_at_a_time = _Turns()
 
 
 @contextmanager
 def balanced() -> Iterator[None]:
-    """Leave torch's stack of function transforms, and autocast, as they were.
+    """Leave torch's modes, its stack of function transforms, and autocast, as they were.
 
     An error inside vmap leaves a level on that stack, and one inside a captured autocast block leaves autocast on.
     """
-    with one_at_a_time:
+    with one_at_a_time, same_modes_after():
         before = transform_level()
         casts = [(kind, torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)) for kind in ("cpu", "cuda")]
         try:
@@ -208,42 +202,22 @@ def balanced() -> Iterator[None]:
                 torch.set_autocast_dtype(kind, dtype)
 
 
+def untouched(model: Any, *, with_weights: bool = False) -> AbstractContextManager[None]:
+    """Return what gives back a model's state, and the generators, as they were, whatever the block does.
+
+    Parameters are saved by value `with_weights` alone, behind a function, whose models are not all found to be copied, and when
+    it turns out that a model cannot be: see `fresh`.
+    """
+    return kept(SavedState(model, with_weights=with_weights or not isinstance(model, torch.nn.Module)))
+
+
+def untouched_by_runs(model: torch.nn.Module) -> AbstractContextManager[None]:
+    """Return what gives back a model that the block itself runs; the weights of a large one are not saved by value."""
+    return untouched(model, with_weights=weight_bytes(model) <= WHOLE_COPY_BYTES)
+
+
 @contextmanager
-def untouched(model: Any) -> Iterator[None]:
-    """Give back a model's modes, buffers, attributes, hooks and requires_grad, and the generators, as they were."""
-    modules = list({id(m): m for root in _behind(model) for m in root.modules()}.values())
-    # _parameters, _buffers, _modules, hooks and plain attributes all live in __dict__; the dicts in it are copied one
-    # level deep, as are lists, so that what forward appends or caches goes away again
-    attributes = [(m, {k: copy.copy(v) if isinstance(v, dict | list) else v for k, v in vars(m).items()}) for m in modules]
-    parameters = [(p, p.requires_grad) for m in modules for p in m.parameters(recurse=False)]
-    buffers = [(b, times_written(b), b.detach().clone()) for m in modules for b in m.buffers(recurse=False) if _can_be_written(b)]
-    try:
-        with untouched_rng():
-            yield
-    finally:
-        for owner, saved in attributes:
-            vars(owner).clear()
-            vars(owner).update(saved)
-        for parameter, flag in parameters:
-            if parameter.requires_grad != flag:
-                parameter.requires_grad_(flag)
-        for buffer, version, value in buffers:
-            if times_written(buffer) != version:
-                with torch.no_grad():
-                    buffer.copy_(value)
-
-
-def _can_be_written(buffer: torch.Tensor) -> bool:
-    return not buffer.is_meta and not buffer.is_inference()
-
-
-def _behind(model: Any) -> list[torch.nn.Module]:
-    """Return the modules that a call of `model` may touch: itself, its owner, or what a function closes over."""
-    if isinstance(model, torch.nn.Module):
-        return [model] if not isinstance(model, torch.jit.ScriptModule) else []  # a script module keeps its state in C++
-    if isinstance(model, functools.partial):
-        return [m for part in (model.func, *model.args, *model.keywords.values()) for m in _behind(part)]
-    if isinstance(owner := getattr(model, "__self__", None), torch.nn.Module):
-        return _behind(owner)
-    cells = [c.cell_contents for c in getattr(model, "__closure__", None) or () if c != types.CellType()]
-    return [m for c in cells if isinstance(c, torch.nn.Module) for m in _behind(c)]
+def kept(state: SavedState) -> Iterator[None]:
+    """Put back a state that was saved, and the generators, after the block."""
+    with untouched_rng(), state.kept():
+        yield

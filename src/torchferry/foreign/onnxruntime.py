@@ -86,6 +86,13 @@ def options() -> Any:
     return onnxruntime.SessionOptions()
 
 
+def silent_options() -> Any:
+    """Return the same without a log: what goes wrong is raised, and the log writes a file's names to the terminal as they are."""
+    made = options()
+    made.log_severity_level = 4
+    return made
+
+
 def session_as_asked(source: Any, *arguments: Any, **more: Any) -> Any:
     """Return onnxruntime's own InferenceSession with just these arguments; on the CPU where no provider is named."""
     import onnxruntime
@@ -250,10 +257,6 @@ def serve(handle: int, memory_limit: int | None) -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle; it ends us
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    if memory_limit is not None:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (memory_limit, memory_limit))
     pipe = Connection(handle)
     sessions: dict[str, Any] = {}
     while True:
@@ -277,9 +280,18 @@ def serve(handle: int, memory_limit: int | None) -> None:
                 answer = answer if rest[2] else []
             else:
                 sessions.pop(key, None)
+            if memory_limit is not None and (large := _bytes(answer)) > memory_limit // 4:  # it is copied, here and there
+                raise MemoryError(f"the values of this run cannot be handed over: buffer of size {large}")
         except Exception as error:  # onnxruntime may raise anything about a model
-            fault = (type(error).__name__, str(error))
-        pipe.send((fault, answer))
+            fault, answer = (type(error).__name__, str(error)), None
+        try:
+            pipe.send((fault, answer))
+        except MemoryError:
+            pipe.send((("MemoryError", "bad allocation: the values of this run cannot be handed over"), None))
+
+
+def _bytes(answer: Any) -> int:
+    return sum(getattr(value, "nbytes", 0) for value in answer) if isinstance(answer, list) else 0
 
 
 def _end_with(parent: int) -> None:

@@ -33,7 +33,8 @@ __all__ = [
     "with_graph_module",
 ]
 
-LOGGERS = ("torch._guards", "torch._dynamo", "torch.export._trace")  # a failed capture prints whole graphs here
+# a failed capture prints whole graphs here, and that torch has no advice to give
+LOGGERS = ("torch._guards", "torch._dynamo", "torch.export._trace", "torch.fx.experimental.symbolic_shapes")
 
 
 def guards_of(program: Any) -> tuple[str, ...]:

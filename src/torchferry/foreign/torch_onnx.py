@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 import operator
 import re
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -24,6 +23,7 @@ import onnx_ir as ir
 import torch
 
 from torchferry.foreign.moved import relying_on
+from torchferry.foreign.python_warnings import no_warnings
 from torchferry.foreign.torch_export import with_graph_module
 from torchferry.foreign.torch_operators import aten
 
@@ -151,8 +151,7 @@ def silent() -> Iterator[None]:
     try:
         for log in loggers:
             log.setLevel(logging.CRITICAL)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with no_warnings():
             yield
     finally:
         for log, level in zip(loggers, levels, strict=True):

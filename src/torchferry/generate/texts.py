@@ -27,7 +27,7 @@ class Writing:
 def verify_generation(model: Any, runtime: Any, writings: Sequence[Writing], allowed: Tolerance) -> tuple[Trial, ...]:
     """Return a trial for each writing: "agree" when every token is the same and every step's logits are within tolerance."""
     trials = []
-    with eager.untouched(model), torch.no_grad():
+    with eager.untouched_by_runs(model), torch.no_grad():
         model.eval()
         for number, writing in enumerate(writings, 1):
             trials.append(_trial(model, runtime, writing, allowed))

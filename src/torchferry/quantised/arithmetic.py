@@ -1,13 +1,20 @@
 """Torch's affine quantisation with its own rounding, on float tensors that hold whole numbers (the stored integers less the
 zero point). Each function follows one kernel: they differ in whether the zero point is added before rounding or after it,
-which decides where halves go, and in what becomes of NaN."""
+which decides where halves go, and in what becomes of NaN. Releases of torch differ in the first: the kernels are asked."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
+
+from torchferry.foreign.torch_dispatch import without_modes
+from torchferry.foreign.torch_tensors import quantised_tensor
 
 RANGES: dict[torch.dtype, tuple[int, int]] = {
     torch.quint8: (0, 255),
@@ -18,11 +25,33 @@ RANGES: dict[torch.dtype, tuple[int, int]] = {
 SMALLEST_SCALE = 6.1e-5
 
 
-def stored(value: Tensor, zero_point: Any, dtype: torch.dtype) -> Tensor:
-    """Return values in units of the scale as `quantize_per_tensor` and the pools round them: zero point first; NaN on top."""
+# of two pixels: the integers 1 and 2, with a zero point of 1
+_HALVES: dict[str, Callable[[Tensor], Tensor]] = {
+    "quantize": lambda pixels: torch.quantize_per_tensor(torch.tensor(0.5), 1.0, 1, torch.quint8),
+    "avg_pool": lambda pixels: functional.avg_pool2d(pixels, (1, 2)),
+    "mean": lambda pixels: pixels.mean((2, 3)),
+    **dict.fromkeys(
+        ("interpolate", "upsample"),
+        lambda pixels: functional.interpolate(pixels, (1, 1), mode="bilinear", align_corners=False),
+    ),
+}
+
+
+@cache
+def _zero_point_first(kernel: str) -> bool:
+    """Return whether a kernel of this release adds the zero point before it rounds: one half and 1 become 2 then, or else 1."""
+    with without_modes(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch means to have quantised tensors elsewhere
+        pixels = quantised_tensor(torch.tensor([[[[1, 2]]]], dtype=torch.uint8), 1.0, 1)
+        return int(_HALVES[kernel](pixels).int_repr()) == 2
+
+
+def stored(value: Tensor, zero_point: Any, dtype: torch.dtype, kernel: str = "quantize") -> Tensor:
+    """Return values in units of the scale as a kernel rounds them; NaN on top."""
     low, high = RANGES[dtype]
-    found = torch.clamp(torch.round(value + zero_point), low, high)
-    return torch.where(torch.isnan(value), torch.full_like(value, high), found) - zero_point
+    first = _zero_point_first(next((k for k in _HALVES if k in kernel), "quantize"))
+    rounded = torch.round(value + zero_point) if first else torch.round(value) + zero_point
+    return torch.where(torch.isnan(value), torch.full_like(value, high), torch.clamp(rounded, low, high)) - zero_point
 
 
 def requantised(value: Tensor, zero_point: Any, dtype: torch.dtype) -> Tensor:
@@ -45,10 +74,13 @@ def dynamic(value: Tensor, reduce_range: bool) -> tuple[Tensor, Tensor]:
     nearer = torch.where((least / wider).abs().neg() < high - (most / wider).abs(), from_least, from_most)
     zero_point = torch.clamp(torch.round(nearer), 0.0, high).float()
     step = wider.float()
-    # One fused multiply and add, and one rounding: the zero point comes first, which decides where halves go. The kernel
-    # stores eight bits whatever the range was, and NaN as the largest of them.
-    shifted = (known.double() * (1.0 / step).double() + zero_point).float()
-    found = torch.clamp(torch.round(shifted), 0.0, 255.0)
+    # Where the zero point comes first, it is one fused multiply and add, and one rounding. The kernel stores eight bits whatever
+    # the range was, and NaN as the largest of them.
+    if _zero_point_first("quantize"):
+        rounded = torch.round((known.double() * (1.0 / step).double() + zero_point).float())
+    else:
+        rounded = torch.round(known * (1.0 / step)) + zero_point
+    found = torch.clamp(rounded, 0.0, 255.0)
     return torch.where(missing, torch.full_like(found, 255.0), found) - zero_point, step
 
 

@@ -83,7 +83,7 @@ def on_grid(name: str, func: Callable[..., Any], args: tuple[Any, ...], kwargs: 
     if not (isinstance(result, Tensor) and result.is_floating_point()):
         return result
     if along:
-        return Quantised(stored(result, first.zero_point, first.dtype), first.scale, first.zero_point, first.dtype)
+        return Quantised(stored(result, first.zero_point, first.dtype, name), first.scale, first.zero_point, first.dtype)
     return first.like(result)
 
 

@@ -84,6 +84,7 @@ class Job:
     target: str | None = None
     onnx: Path | None = None  # an existing file: capture and translate are skipped
     feeds: tuple[Mapping[str, Any], ...] = ()  # for an existing file with no model: what will be fed to it
+    trust: bool = False  # code that is in the model's file may be run
     budget: Budget = field(default_factory=Budget)
     edits: tuple[Edit, ...] = ()
     generation: Generation | None = None  # for the graph that completes a directory which generates

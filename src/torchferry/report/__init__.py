@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from torchferry.errors import UsageError, did_you_mean
+from torchferry.escape import written_json
 
 if TYPE_CHECKING:
     from torchferry.report.view import Reportable, View
@@ -21,18 +21,19 @@ def render(result: Reportable | View, format: str = "text") -> str:
         case "text":
             return text.render(result)
         case "json":
-            return json.dumps(json_.to_json(result), indent=2, ensure_ascii=False) + "\n"
+            return written_json(json_.to_json(result), indent=2, ensure_ascii=False) + "\n"
         case "markdown":
             return markdown.render(result)
         case "html":
             return html.render(result)
         case "sarif":
-            return json.dumps(sarif.to_sarif(result), indent=2, ensure_ascii=False) + "\n"
+            return written_json(sarif.to_sarif(result), indent=2, ensure_ascii=False) + "\n"
     raise UsageError(f"a report is {', '.join(FORMATS)}, not `{format}`{did_you_mean(format, FORMATS)}")
 
 
 def from_json(text: str) -> View:
     """Return the view written in a JSON report; `render` takes it as it takes a result."""
+    from torchferry import intake
     from torchferry.report import json_
 
-    return json_.from_json(json.loads(text))
+    return json_.from_json(intake.parsed(text, "the report"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
 
 from torchferry.records import FAILING
 from torchferry.report.view import Run
@@ -15,7 +14,7 @@ LOWEST, HIGHEST = -4, 4  # powers of ten of the allowed difference; smaller and 
 
 
 def strip(runs: Sequence[Run]) -> str:
-    """Return an SVG of the trials that count, or nothing when there are none."""
+    """Return an SVG of the trials that count, their texts escaped before, or nothing when there are none."""
     counted = [r for r in runs if r.outcome in FAILING or (r.outcome == "agree" and math.isfinite(r.worst))]
     if not counted:
         return ""
@@ -24,7 +23,7 @@ def strip(runs: Sequence[Run]) -> str:
     dots = "".join(_dot(run, high, number) for number, run in enumerate(counted))
     limit = _x(0, high)
     return (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(_told(counted))}">'
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{_told(counted)}">'
         f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{FLOOR}" y2="{FLOOR}"/>{ticks}'
         f'<line class="limit" x1="{limit:.0f}" x2="{limit:.0f}" y1="6" y2="{FLOOR + 6}"/>'
         f'<text x="{limit:.0f}" y="{FLOOR + 22}" text-anchor="middle">what is allowed</text>{dots}</svg>'
@@ -57,7 +56,7 @@ def _tick(power: int, high: int) -> str:
 def _dot(run: Run, high: int, number: int) -> str:
     role = "agree" if run.outcome == "agree" else "differ"
     rise = 6 + 11 * (number * 0.618 % 1)  # spread upwards, so that equal ones do not hide each other
-    told = escape(f"{run.name}: {run.words or share(run.worst) + ' of what is allowed'}")
+    told = f"{run.name}: {run.words or share(run.worst) + ' of what is allowed'}"
     return (
         f'<circle class="{role}" cx="{_x(_power(run), high):.1f}" cy="{FLOOR - rise:.1f}" r="4.5"><title>{told}</title></circle>'
     )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.report.view import Problem, Reportable, View, see
+from torchferry.escape import line, workflow
+from torchferry.report.shown import shown
+from torchferry.report.view import Problem, Reportable, View
 
 COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
 
 
 def commands(result: Reportable | View) -> Iterator[str]:
     """Yield a workflow command for each problem."""
-    yield from (_annotation(p) for p in see(result).problems)
+    yield from (_annotation(p) for p in shown(result).problems)
 
 
 def _annotation(problem: Problem) -> str:
@@ -20,14 +22,6 @@ def _annotation(problem: Problem) -> str:
         "line": str(problem.place.line or ""),
         "title": f"{problem.code} {problem.title}".strip(),
     }
-    known = ",".join(f"{key}={_escape(value, more=True)}" for key, value in about.items() if value)
+    known = ",".join(f"{key}={workflow(line(value), value=True)}" for key, value in about.items() if value)
     said = f"{problem.message}\nhelp: {problem.help}" if problem.help else problem.message
-    return f"::{COMMANDS[problem.severity]} {known}::{_escape(said)}"
-
-
-def _escape(text: str, more: bool = False) -> str:
-    """Return the text as workflow commands take it; `more` for what stands before the `::`."""
-    pairs = [("%", "%25"), ("\r", "%0D"), ("\n", "%0A")] + ([(":", "%3A"), (",", "%2C")] if more else [])
-    for plain, coded in pairs:
-        text = text.replace(plain, coded)
-    return text
+    return f"::{COMMANDS[problem.severity]} {known}::{workflow(said)}"

@@ -2,37 +2,49 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
-from html import escape
 from importlib.resources import files
 from string import Template
 
+from torchferry.escape import html
 from torchferry.records import FAILING, Outcome
 from torchferry.report.chart import strip
-from torchferry.report.following import following
+from torchferry.report.following import Next, following
+from torchferry.report.shown import over, shown
 from torchferry.report.view import Problem, Reportable, View, see
 from torchferry.report.words import duration, size, span
 
 
 def render(result: Reportable | View) -> str:
     """Return the report as a whole HTML page."""
-    view = see(result)
-    body = f'<main class="torchferry">\n{"".join(_parts(view))}</main>'
-    return Template(_resource("page.html")).substitute(title=escape(_title(view)), css=_resource("page.css"), body=body)
+    view, css = see(result), f"\n{_resource('page.css')}\n"
+    return Template(_resource("page.html")).substitute(
+        title=f"torchferry: {_escaped(view).path or 'no file'}",
+        css=css,
+        style=base64.b64encode(hashlib.sha256(css.encode()).digest()).decode(),
+        body=f'<main class="torchferry">\n{"".join(_report(view))}</main>',
+    )
 
 
 def notebook(result: Reportable | View) -> str:
     """Return the report as a piece of HTML for a notebook; its styles reach nothing outside it."""
-    return f'<style>{_resource("page.css")}</style><div class="torchferry notebook">{"".join(_parts(see(result)))}</div>'
+    return f'<style>{_resource("page.css")}</style><div class="torchferry notebook">{"".join(_report(see(result)))}</div>'
 
 
-def _title(view: View) -> str:
-    return f"torchferry: {view.path or 'no file'}"
+def _report(view: View) -> Iterator[str]:
+    return _parts(_escaped(view), [over(step, html, html) for step in following(view)])
 
 
-def _parts(view: View) -> Iterator[str]:
+def _escaped(view: View) -> View:
+    """Return the view with every text in it escaped: what is written below puts tags around them, and escapes nothing."""
+    return over(shown(view), html, html)
+
+
+def _parts(view: View, steps: Iterable[Next]) -> Iterator[str]:
     head, _, rest = view.headline.partition(": ")
     yield f'<div class="verdict {"good" if view.ok else "bad"}">{words(head)}</div>\n'
     yield f"<h1>{words(rest or head)}</h1>\n"
@@ -44,16 +56,16 @@ def _parts(view: View) -> Iterator[str]:
     yield _section("Comparison with the eager model", _trials(view))
     yield _section("Not shown", _list((*view.not_shown, *(f"left out: {t}" for t in view.not_done))))
     yield _section("Notes", "".join(_problem(p) for p in view.problems if p.severity == "note") + _list(view.notes))
-    yield _section("Next", "".join(f"<p>{words(n.what)}</p><pre><code>{escape(n.code)}</code></pre>" for n in following(view)))
+    yield _section("Next", "".join(f"<p>{words(n.what)}</p><pre><code>{n.code}</code></pre>" for n in steps))
     yield _section("Time and versions", _made_with(view))
 
 
 def _facts(view: View) -> str:
-    file = [f"<code>{escape(view.path)}</code>" if view.path else "none was written", size(view.bytes) if view.bytes else ""]
+    file = [f"<code>{view.path}</code>" if view.path else "none was written", size(view.bytes) if view.bytes else ""]
     file += [
         f"opset {view.opset}" if view.opset else "",
         f"IR {view.ir_version}" if view.ir_version else "",
-        escape(view.runtime),
+        view.runtime,
     ]
     rows = [("file", ", ".join(f for f in file if f)), ("trials", words(view.trials)), ("worst difference", words(view.worst))]
     rows += [("given up", words(g)) for g in view.given_up]
@@ -66,8 +78,8 @@ def _problem(problem: Problem) -> str:
     line = ""
     if place.source:
         number = f'<span class="number">{place.line}</span>'
-        line = f'<pre><code><span class="line">{number}{escape(place.source.strip())}</span></code></pre>'
-    tag = f'<span class="tag {problem.severity}">{escape(problem.code or problem.severity)}</span>'
+        line = f'<pre><code><span class="line">{number}{place.source.strip()}</span></code></pre>'
+    tag = f'<span class="tag {problem.severity}">{problem.code or problem.severity}</span>'
     return (
         f'<section class="card {problem.severity}"><h3>{tag}'
         f"{words(problem.title or problem.message)}</h3>"
@@ -112,8 +124,8 @@ def _repairs(view: View) -> str:
         cause = told.get(mend.code)
         why = f"<p>{words(cause.message)}</p>" if cause else ""
         where = f'<p class="quiet">{words(cause.place.words)}</p>' if cause and cause.place.words else ""
-        changes = f"<p>{escape(mend.safety)}: {words(mend.changes)}</p>" if mend.changes else ""
-        tag = f'<span class="tag good">{escape(mend.code)}</span>'
+        changes = f"<p>{mend.safety}: {words(mend.changes)}</p>" if mend.changes else ""
+        tag = f'<span class="tag good">{mend.code}</span>'
         cards.append(f'<section class="card mended"><h3>{tag}{words(mend.title)}</h3>{where}{why}{changes}</section>')
     return "".join(cards)
 
@@ -122,7 +134,7 @@ def _trials(view: View) -> str:
     if not view.runs:
         return ""
     rows = (
-        (words(r.name), f'<span class="{_role(r.outcome)}">{escape(r.outcome)}</span>', f"{r.worst:.3g}", words(r.words))
+        (words(r.name), f'<span class="{_role(r.outcome)}">{r.outcome}</span>', f"{r.worst:.3g}", words(r.words))
         for r in view.runs
     )
     table = _table(("trial", "outcome", "of what is allowed", ""), rows)
@@ -136,7 +148,7 @@ def _role(outcome: Outcome) -> str:
 def _made_with(view: View) -> str:
     spent = ", ".join(f"{s.stage} {duration(s.seconds)}" for s in view.stages)
     versions = ", ".join(f"{name} {number}" for name, number in view.versions.items())
-    return "".join(f'<p class="quiet">{escape(text)}</p>' for text in (spent, versions) if text)
+    return "".join(f'<p class="quiet">{text}</p>' for text in (spent, versions) if text)
 
 
 def _section(title: str, body: str) -> str:
@@ -155,12 +167,12 @@ def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def _code(text: str) -> str:
-    return f"<code>{escape(text)}</code>"
+    return f"<code>{text}</code>"
 
 
 def words(text: str) -> str:
-    """Return a sentence as HTML: escaped, with what stands in backticks as code and its line ends kept."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text)).replace("\n", "<br>")
+    """Return a sentence, escaped before, as HTML: what stands in backticks as code, and its line ends kept."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", text).replace("\n", "<br>")
 
 
 @cache

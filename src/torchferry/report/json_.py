@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import types
 from collections.abc import Mapping
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any
 
+from torchferry import intake
 from torchferry.errors import UsageError
 from torchferry.report.view import Reportable, View, see
 
@@ -23,8 +23,7 @@ def from_json(data: Mapping[str, Any]) -> View:
     """Return the view that was written by `to_json`; every renderer takes it in place of a result."""
     if data.get("schema") != SCHEMA:
         raise UsageError(f"this is not a report of torchferry: its schema is {data.get('schema')!r}, not {SCHEMA!r}")
-    view: View = _read(View, {k: v for k, v in data.items() if k != "schema"})
-    return view
+    return intake.made(View, {k: v for k, v in data.items() if k != "schema"}, "the report", endless=True)
 
 
 def _plain(value: Any) -> Any:
@@ -37,14 +36,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)  # JSON has no name for these: "inf", "nan"
     return value
-
-
-def _read(kind: Any, value: Any) -> Any:
-    if dataclasses.is_dataclass(kind):
-        hints = get_type_hints(kind)
-        return kind(**{name: _read(hints[name], item) for name, item in value.items()})  # type: ignore[operator]
-    if get_origin(kind) is tuple:
-        return tuple(_read(get_args(kind)[0], item) for item in value)
-    if isinstance(kind, types.UnionType):
-        return value
-    return float(value) if kind is float else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from torchferry.escape import line
 from torchferry.records import Job
 from torchferry.report.view import Reportable
 
@@ -11,8 +12,8 @@ def script(result: Reportable) -> str:
     job = result.history.best.job
     options = [f"    {name}={value!r}," for name, value in _options(job)]
     edits = [f"        torchferry.Edit({e.stage!r}, {e.name!r}, {dict(e.params)!r})," for e in job.edits]
-    titles = {str(r.edit): f"  # {r.code}: {r.title}" for r in result.history.kept}
-    edits = [line + titles.get(str(edit), "") for line, edit in zip(edits, job.edits, strict=True)]
+    titles = {str(r.edit): line(f"  # {r.code}: {r.title}") for r in result.history.kept}
+    edits = [made + titles.get(str(edit), "") for made, edit in zip(edits, job.edits, strict=True)]
     return "\n".join(
         [
             "import torchferry",

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from torchferry.report.view import Problem, Reportable, View, see
+from torchferry.report.shown import over, shown
+from torchferry.report.view import Problem, Reportable, View
 
 LEVELS = {"error": "error", "warning": "warning", "note": "note"}
 
 
 def to_sarif(result: Reportable | View) -> dict[str, Any]:
     """Return a result as a SARIF log of one run."""
-    view = see(result)
-    shown = (*view.problems, *view.mended)
-    rules = {_rule(p): p for p in shown}
+    view = over(shown(result), _no_link, _no_link)
+    told = (*view.problems, *view.mended)
+    rules = {_rule(p): p for p in told}
     driver = {
         "name": "torchferry",
         "version": view.versions.get("torchferry", "0"),
@@ -26,7 +28,7 @@ def to_sarif(result: Reportable | View) -> dict[str, Any]:
     }
     run = {
         "tool": {"driver": driver},
-        "results": [_result(p, sorted(rules)) for p in shown],
+        "results": [_result(p, sorted(rules)) for p in told],
         "invocations": [{"executionSuccessful": view.ok, "exitCodeDescription": view.headline}],
         "columnKind": "unicodeCodePoints",
     }
@@ -70,3 +72,8 @@ def _locations(problem: Problem) -> list[dict[str, Any]]:
 def _uri(file: str) -> str:
     path = PurePath(file)
     return path.as_uri() if path.is_absolute() else quote(path.as_posix())
+
+
+def _no_link(text: str) -> str:
+    """Return a text without what viewers take for a link: `[words](address)`."""
+    return re.sub(r"\[(?=[^\]]*\]\()", r"\\[", text)

@@ -24,7 +24,7 @@ def line(file: str | None, number: int | None) -> str:
     """Return the text of a source line, without its line end; empty when there is none to show."""
     if not file or not number:
         return ""
-    return linecache.getline(file, number).rstrip()
+    return linecache.getline(file, number).rstrip().expandtabs(4)
 
 
 def place(where: Location) -> str:

@@ -6,10 +6,12 @@ A line is a tuple of spans, each some text and the role it plays; roles become c
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from torchferry.report.following import following
+from torchferry.escape import visible
+from torchferry.report.following import Next, following
+from torchferry.report.shown import shown
 from torchferry.report.view import Problem, Reportable, View, see
 from torchferry.report.words import duration, plural, size
 
@@ -40,27 +42,33 @@ STYLES = {
 
 def render(result: Reportable | View, *, width: int = WIDTH) -> str:
     """Return the report as plain text."""
-    return "\n".join("".join(text for text, _ in line).rstrip() for line in lines(see(result), width)) + "\n"
+    return "\n".join("".join(text for text, _ in line).rstrip() for line in lines(result, width)) + "\n"
 
 
 def styled(result: Reportable | View, *, width: int = WIDTH) -> Text:
     """Return the same words for a terminal, with colours."""
     from rich.text import Text
 
-    parts = [Text.assemble(*((text, STYLES.get(role, "")) for text, role in line)) for line in lines(see(result), width)]
+    parts = [Text.assemble(*((text, STYLES.get(role, "")) for text, role in line)) for line in lines(result, width)]
     return Text("\n").join(parts)
 
 
-def lines(view: View, width: int) -> Iterator[Line]:
-    """Yield the report line by line: the verdict, what is wrong, what holds, what to do next."""
+def lines(result: Reportable | View, width: int) -> Iterator[Line]:
+    """Yield the report line by line."""
+    for line in _lines(shown(result), following(see(result)), width):
+        yield tuple((visible(text), role) for text, role in line)  # where a line was folded, it begins with another word
+
+
+def _lines(view: View, steps: Sequence[Next], width: int) -> Iterator[Line]:
+    """Yield the verdict, what is wrong, what holds, what to do next."""
     head, _, rest = view.headline.partition(": ")
     role = "good" if view.ok else "bad"
     yield ((head, role), (f": {rest}" if rest else "", ""))
-    shown = [p for p in view.problems if p.severity != "note"]
-    for number, problem in enumerate(shown[:SHOWN_WHOLE]):
+    wrong = [p for p in view.problems if p.severity != "note"]
+    for number, problem in enumerate(wrong[:SHOWN_WHOLE]):
         yield ()
         yield from _problem(problem, width, facts=EVIDENCE if number == 0 else 0)
-    if left := shown[SHOWN_WHOLE:]:
+    if left := wrong[SHOWN_WHOLE:]:
         yield ()
         yield from (
             ((f"{_label(p)}: ", p.severity), (f"{p.title}", ""), (f" ({p.place.words})" if p.place.words else "", "quiet"))
@@ -68,7 +76,6 @@ def lines(view: View, width: int) -> Iterator[Line]:
         )
     yield ()
     yield from _facts(view, width)
-    steps = following(view)
     if steps:
         yield ()
     for step in steps:

@@ -214,6 +214,7 @@ def of(
             stopped=_stopped_at(case),
             mended="file" if waiting else "feeds" if feeds_mended(history) else "",
             rounded=rounded,
+            ran=checked is None or checked.reached != 1,
         ),
         path=shown,
         bytes=bytes,

@@ -33,14 +33,20 @@ def headline(
     stopped: str,
     mended: str = "",
     rounded: str = "",
+    ran: bool = True,
 ) -> str:
-    """Return the sentence that a report starts with; `rounded` names the precision of a file that is no longer exact."""
+    """Return the sentence that a report starts with.
+
+    `rounded` names the precision of a file that is no longer exact; `ran` is whether a file from elsewhere was seen to run.
+    """
     file = f"`{path}`" if path else "the file"
     agree = sum(o == "agree" for o in outcomes)
     failed = sum(o in FAILING for o in outcomes)
     errors = severities.count("error")
     if kind == "check" and mended == "file":
         return f"{file} does not work as it is, and can be mended"
+    if kind == "check" and ok and not ran:
+        return f"{file} loads; it was not seen to run"
     if kind == "check" and ok:
         return f"{file} loads, and runs once its feeds are mended" if mended == "feeds" else f"{file} loads and runs"
     if kind == "check":

@@ -8,7 +8,10 @@ from typing import Any
 import torch
 from transformers import TextStreamer
 
-from torchferry.errors import FeedError, UsageError
+from torchferry.deadline import TookTooLong, time_limit
+from torchferry.errors import FeedError, FileRefused, UsageError
+
+PATIENCE = 10.0  # seconds; a template that takes longer than a moment never ends
 
 
 class Chat:
@@ -61,15 +64,23 @@ class Chat:
     def _encoded(self, turns: list[str]) -> torch.Tensor:
         if getattr(self.tokenizer, "chat_template", None):
             said = [{"role": ("user", "assistant")[i % 2], "content": turn} for i, turn in enumerate(turns)]
-            return self.tokenizer.apply_chat_template(said, add_generation_prompt=True, return_tensors="pt", return_dict=True)[
-                "input_ids"
-            ]
+            return self._by_template(said)
         ids = [
             token
             for turn in turns
             for token in (*self.tokenizer(turn, add_special_tokens=False)["input_ids"], self.tokenizer.eos_token_id)
         ]
         return torch.tensor([ids])
+
+    def _by_template(self, said: list[dict[str, str]]) -> torch.Tensor:
+        """Return a conversation in the model's own format. Its template is a program, which transformers runs in a sandbox."""
+        try:
+            with time_limit(PATIENCE, "the chat template"):
+                made = self.tokenizer.apply_chat_template(said, add_generation_prompt=True, return_tensors="pt", return_dict=True)
+                return made["input_ids"]
+        except (Exception, TookTooLong) as error:  # jinja's own kinds, and whatever a value in it raises
+            why = f"it does not give this conversation a form: {type(error).__name__}: {error}"
+            raise FileRefused("chat_template", why) from error
 
 
 class _Streamer(TextStreamer):

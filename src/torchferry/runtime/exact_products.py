@@ -11,11 +11,12 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from torchferry.errors import Worded
 from torchferry.saturation.asked import exact
 from torchferry.saturation.product import BLOCKS, QDQ, Product, every_kind
 
 
-class ProcessorWarning(UserWarning):
+class ProcessorWarning(Worded, UserWarning):
     """A file computes something else on this processor than on others."""
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -12,10 +11,13 @@ import torch
 import transformers
 from transformers import CONFIG_MAPPING, AutoConfig, GenerationConfig, PreTrainedConfig
 
+from torchferry import intake
 from torchferry.errors import FeedError, UsageError
+from torchferry.files import sweep, under_way
 from torchferry.foreign import onnxruntime as ort
 from torchferry.foreign.transformers_generation import Generating
-from torchferry.runtime import pointwise
+from torchferry.records.documents import DirectoryRecord
+from torchferry.runtime import configs, pointwise
 from torchferry.runtime.exact_products import exact_products
 from torchferry.runtime.explain import explain
 from torchferry.runtime.session import with_words
@@ -47,20 +49,23 @@ class OnnxGenerator(Generating):
         self.training = False
 
     @classmethod
-    def from_pretrained(cls, directory: str | Path, *, threads: int = 0, arrange: bool = True) -> Self:
+    def from_pretrained(
+        cls, directory: str | Path, *, threads: int = 0, arrange: bool = True, libraries: Sequence[str] = ()
+    ) -> Self:
         """Return the model in a directory that `torchferry export hf:... -o DIRECTORY` (or optimum) wrote.
 
         threads: how many onnxruntime may use for one operator; 0 leaves it to onnxruntime.
         arrange: lay large weights out so that they are read faster, which takes some seconds for each GB of them.
+        libraries: of operators that the graphs need and onnxruntime has not; a directory cannot name them itself.
         """
         place = Path(directory)
         _refuse_other(place, cls.graphs)
-        record = _read_json(place / RECORD) if (place / RECORD).is_file() else {}
-        settings = record.get("settings", {})
-        sessions = {name: _opened(place / name, arrange, threads=threads, **settings) for name in cls.graphs}
-        told = GenerationConfig.from_pretrained(place) if (place / "generation_config.json").is_file() else None
-        config = _config(place)
-        made = _named_after(config, cls)(sessions, config, told, record.get("longest"))
+        _refuse_half_replaced(place)
+        record = intake.read(DirectoryRecord, place / RECORD) if (place / RECORD).is_file() else DirectoryRecord("")
+        config, told = _config(place), _generation_config(place)
+        asked = {"level": record.settings.level, "disabled": record.settings.disabled, "libraries": libraries, "threads": threads}
+        sessions = {name: _opened(place / name, arrange, **asked) for name in cls.graphs}
+        made = _named_after(config, cls)(sessions, config, told, record.longest)
         made.name_or_path = str(place)
         return made
 
@@ -122,6 +127,14 @@ class OnnxGenerator(Generating):
         return {}
 
 
+def _refuse_half_replaced(place: Path) -> None:
+    """Bring back what an export that died was about to replace; raise UsageError where files may not fit each other."""
+    if under_way(place):
+        sweep(place)
+        if under_way(place):
+            raise UsageError(f"an export into `{place}` is under way, or was broken off; wait for it, or run it again")
+
+
 @contextmanager
 def _one_torch_thread() -> Iterator[None]:
     """Keep torch on one thread: its others would spin for a while after every operator, on the cores that onnxruntime needs."""
@@ -173,13 +186,17 @@ def _opened(path: Path, arrange: bool, **settings: Any) -> Any:
 
 def _config(place: Path) -> PreTrainedConfig:
     """Return the config in a directory; that of a class which transformers does not know has the same values and no code."""
-    held = _read_json(place / "config.json")
-    known = held.get("model_type") in CONFIG_MAPPING
-    return AutoConfig.from_pretrained(place, trust_remote_code=False) if known else PreTrainedConfig.from_dict(held)
+    path = place / "config.json"
+    held = configs.read(path)
+    with configs.reading(path):
+        if held.get("model_type") not in CONFIG_MAPPING:
+            return PreTrainedConfig.from_dict(held)
+        return AutoConfig.from_pretrained(place, trust_remote_code=False, local_files_only=True)
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except ValueError as error:
-        raise UsageError(f"`{path}` is not the JSON that it should be: {error}") from error
+def _generation_config(place: Path) -> GenerationConfig | None:
+    path = place / "generation_config.json"
+    if not path.is_file():
+        return None
+    with configs.reading(path):
+        return GenerationConfig.from_dict(intake.parsed(intake.text_of(path), str(path)))

@@ -17,9 +17,9 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass, ShapeInferencePass
 
+from torchferry.files import size_on_disk
 from torchferry.foreign import onnxruntime as ort
 from torchferry.ops.draft import Draft, attribute, transposed
-from torchferry.result import size_on_disk
 
 LEAST = 2**18  # weights of a product: with fewer, the nodes around a convolution take as long as it saves
 BLOCK = 16  # channels that are laid out together, at most

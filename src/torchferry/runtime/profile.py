@@ -17,6 +17,7 @@ import onnx
 
 from torchferry.check.reading import graph, source_line
 from torchferry.check.running.feeds import declared_by, fit
+from torchferry.escape import line
 from torchferry.foreign import onnxruntime as ort
 from torchferry.records import Location
 
@@ -49,9 +50,10 @@ class Profile:
 
 
 def _table(title: str, rows: Sequence[Row], most: int = 15) -> str:
-    width = max([len(title), *(len(r.name) for r in rows[:most])])
+    shown = [(line(r.name), r) for r in rows[:most]]
+    width = max([len(title), *(len(name) for name, _ in shown)])
     lines = [f"{title:<{width}}  {'calls':>7}  {'us':>10}  {'share':>6}"]
-    lines += [f"{r.name:<{width}}  {r.calls:>7.6g}  {r.microseconds:>10,.1f}  {r.share:>6.1%}" for r in rows[:most]]
+    lines += [f"{name:<{width}}  {r.calls:>7.6g}  {r.microseconds:>10,.1f}  {r.share:>6.1%}" for name, r in shown]
     return "\n".join(lines + ([f"... and {len(rows) - most} more"] if len(rows) > most else []))
 
 
@@ -73,11 +75,10 @@ class _Tally:
 def profile(model: Any, feeds: Sequence[Mapping[str, Any]], runs: int, open_session: Any) -> Profile:
     """Return where the time goes in `runs` runs of each feed. `open_session(options)` opens the session as the user did."""
     with tempfile.TemporaryDirectory(prefix="torchferry-profile-") as folder:
-        options = ort.options()
+        options = ort.silent_options()
         options.enable_profiling = True
         options.profile_file_prefix = str(Path(folder) / "run")
         options.optimized_model_filepath = str(Path(folder) / "optimised.onnx")
-        options.log_severity_level = 3
         session = open_session(options)
         ready = [fit(declared_by(session), feed).feed for feed in feeds]
         for feed in ready:  # the first run allocates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,10 @@ import torch
 
 from torchferry.check.reading.fingerprint import CERTIFICATE_KEY, QUANTISED_KEY
 from torchferry.errors import UsageError, did_you_mean
+from torchferry.files import data_name
 from torchferry.foreign import onnxruntime as ort
 from torchferry.ops.draft import transposed
+from torchferry.records.documents import Cost
 from torchferry.runtime.tied import TURNED, share_with_embeddings
 from torchferry.saturation.asked import features
 
@@ -24,30 +26,6 @@ BITS = {"int8": 8, "int4": 4}
 # take a quarter longer for a token; int4 is there to be fast (docs/decisions/0010)
 BLOCKS = {"int8": (128, 32, 16), "int4": (128,)}
 SHOWN = f"{QUANTISED_KEY}.shown"
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What quantising changed, over some texts: the share of positions with the same next token, and how far logits moved."""
-
-    precision: str
-    positions: int
-    same_token: float  # share of positions where the likeliest next token is the same
-    mean_difference: float  # of a logit, in units of the logits' own standard deviation
-    worst_difference: float  # likewise
-    block: int = 0  # how many weights share a scale; 0: each has all its digits
-    spared: tuple[str, ...] = ()  # products that were left exact
-    instruction_sets: tuple[str, ...] = ()  # of the processor that it was measured on
-
-    def __str__(self) -> str:
-        exact = f", {len(self.spared)} product{'s' if len(self.spared) > 1 else ''} left exact" if self.spared else ""
-        form = f" (a scale for each {self.block} weights{exact})" if self.block else ""
-        return (
-            f"{self.precision}{form}: "
-            f"the likeliest next token is the same at {self.same_token:.1%} of {self.positions} positions; "
-            f"logits moved by {self.mean_difference:.3f} of their spread on average, {self.worst_difference:.3f} at worst"
-            + (f"; measured with {', '.join(self.instruction_sets)}" if self.instruction_sets else "")
-        )
 
 
 def quantise(source: Path, destination: Path, precision: str, *, block: int | None = None, spared: Sequence[str] = ()) -> int:
@@ -66,7 +44,7 @@ def quantise(source: Path, destination: Path, precision: str, *, block: int | No
         share_with_embeddings(model)
     model.metadata_props.pop(CERTIFICATE_KEY, None)
     model.metadata_props[QUANTISED_KEY] = precision
-    ir.save(model, destination, external_data=destination.name + ".data")
+    ir.save(model, destination, external_data=data_name(destination.name))
     return block
 
 

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from torchferry.check.reading.fingerprint import SESSION_KEY
+from torchferry.check.reading.metadata import settings_in
 from torchferry.check.reading.sniff import sniff
 from torchferry.check.running.feeds import Change, declared_by, fit
 from torchferry.check.types.dtypes import of_text
-from torchferry.errors import FeedError, TorchferryError, did_you_mean
+from torchferry.errors import FeedError, FileRefused, TorchferryError, Worded, did_you_mean
+from torchferry.extras import require
 from torchferry.foreign import onnxruntime as ort
-from torchferry.records.findings import (
-    FeedBfloat16,
-    FeedByteOrder,
-    FeedDtypeRefused,
-    FeedFinding,
-    FeedMissingRefused,
-    FeedRankRefused,
-    Finding,
-)
+from torchferry.records.findings import FeedBfloat16, FeedByteOrder, FeedFinding
+from torchferry.runtime import feed_words
 from torchferry.runtime.exact_products import exact_products
+from torchferry.runtime.explain import SECONDS, explain
+from torchferry.runtime.feed_words import CODES, LIKE
 
 # It turns a lookup of counted positions into a slice, which hides positions beyond the table: wrong numbers, no error.
 HIDES_ERRORS = "GatherToSliceFusion"
@@ -38,19 +34,35 @@ ARRAYS = {np.ndarray}
 WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 
 
-class CoercionWarning(UserWarning):
+class CoercionWarning(Worded, UserWarning):
     """A feed was changed so that it fits; nothing was lost by it."""
+
+
+MORE = f"`error.explain()` looks deeper: it checks the file with this feed in another process, for {SECONDS:g} s at most"
+MORE_ASYNC = "`torchferry check` with this feed looks deeper"
+MOST_KEPT = 64  # explanations of a session: each belongs to one message and the shapes that were fed
 
 
 class SessionError(TorchferryError, RuntimeError):
     """onnxruntime's error with its explanation; an instance of onnxruntime's own class too, so `except` clauses still work."""
+
+    deeper: Callable[[float], str] | None = None
+
+    def explain(self, seconds: float = SECONDS) -> str:
+        """Return why it happened, found by a check of the file with the feed that failed, which may take so many seconds.
+
+        What came of it is kept by the session: the same failure at the same sizes is not looked into twice.
+        """
+        return (self.deeper(seconds) if self.deeper is not None else "") or str(self)
 
 
 class InferenceSession:
     """`onnxruntime.InferenceSession`: the same constructor and methods, and whatever is not here is that session's.
 
     strict=True turns coercion off. What is coerced is announced once for each input by a `CoercionWarning` with its code;
-    what would lose something raises `FeedError`, which names the input.
+    what would lose something raises `FeedError`, which names the input. A run that fails raises `SessionError` at once, with what
+    the file's declaration and certificate say of the feed; `SessionError.explain()` searches for the cause. A file that does not
+    open is searched right away, for a minute at most.
     """
 
     def __init__(
@@ -63,6 +75,7 @@ class InferenceSession:
         strict: bool = False,
         **more: Any,
     ) -> None:
+        require("a session", "onnxruntime")
         self.strict = strict
         self._source = path_or_bytes
         self._arguments = (sess_options, providers, provider_options, more)
@@ -71,11 +84,14 @@ class InferenceSession:
         self._optional = tuple(i.name for i in self._session.get_overridable_initializers())
         self._wanted = {d.name: of_text(d.type) for d in self._declared}
         self._names, self._dtypes = list(self._wanted), list(self._wanted.values())
+        ranks = {d.name: len(d.shape) for d in self._declared if d.shape}  # onnxruntime takes any array where it says none
+        self._ranked, self._ranks = list(ranks), list(ranks.values())
         # bfloat16 and float8 go through OrtValues, in and out
         self._plain = not any(
             "float8" in v.type or "bfloat16" in v.type for v in (*self._session.get_inputs(), *self._session.get_outputs())
         )
         self._announced: set[tuple[type[FeedFinding], str]] = set()
+        self._found: dict[Any, str] = {}  # what explanations came to
 
     def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None) -> list[Any]:
         """Return the outputs asked for; all of them for None."""
@@ -83,9 +99,7 @@ class InferenceSession:
             try:
                 return self._session.run(output_names, input_feed, run_options)  # type: ignore[no-any-return]
             except Exception as error:  # whatever onnxruntime raises is raised again, explained
-                if self.strict or not any(
-                    getattr(v, "ndim", None) != len(d.shape or ()) for d in self._declared for v in [input_feed[d.name]]
-                ):
+                if self.strict or [input_feed[name].ndim for name in self._ranked] == self._ranks:
                     raise self._explained(error, input_feed, output_names) from error
         fitted = self._fitted(input_feed)
         try:
@@ -105,8 +119,7 @@ class InferenceSession:
         fed = self._fitted(input_feed)
 
         def explained(outputs: list[Any], given: Any, error: str) -> None:
-            words = self._words(fed, output_names) if error else ""
-            callback(outputs, given, f"{words}\nonnxruntime said: {error}" if words else error)
+            callback(outputs, given, _told(self._words(fed, output_names), error, MORE_ASYNC) if error else "")
 
         self._session.run_async(output_names, fed, explained, user_data, run_options)
 
@@ -117,8 +130,7 @@ class InferenceSession:
         try:
             return self._session.run_with_ort_values(output_names, input_dict_ort_values, run_options)  # type: ignore[no-any-return]
         except Exception as error:  # whatever onnxruntime raises is raised again, explained
-            feed = {name: ort.array_of(value) for name, value in input_dict_ort_values.items()}
-            raise self._explained(error, feed, output_names) from error
+            raise self._explained(error, input_dict_ort_values, output_names) from error
 
     def _fits(self, feed: Mapping[str, Any]) -> bool:
         """Whether a feed is of arrays of the declared types. Called at every run, so it leaves the looping to the interpreter."""
@@ -135,7 +147,10 @@ class InferenceSession:
         _, providers, provider_options, more = self._arguments
         given = [feeds] if isinstance(feeds, Mapping) else list(feeds)
         reopened = lambda options: open_like_the_user(self._source, options, providers, provider_options, more)  # noqa: E731
-        return profile(self._source, given, runs, reopened)
+        try:
+            return profile(self._source, given, runs, reopened)
+        except Exception as error:  # whatever onnxruntime raises names nodes of the file, in words of their own
+            raise with_words(error, "") from error
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *dir(self._session)})
@@ -153,12 +168,14 @@ class InferenceSession:
             mended = exact_products(self._source) if _of_the_cpu(session) else None
             if not told and mended is None:
                 return session
-            settings = json.loads(told) if told else {}
+            settings = settings_in(told)
             if mended is not None and (folder := self._weights_folder()) is not None:
                 settings |= {"config": {WEIGHTS_FOLDER: folder}}
             return open_like_the_user(self._source if mended is None else mended, *arguments, settings=settings)
+        except FileRefused:
+            raise
         except Exception as error:  # whatever onnxruntime raises is raised again, explained
-            raise self._explained(error, None) from error
+            raise with_words(error, explain(self._source, None)) from error
 
     def _first_opened(self, arguments: tuple[Any, Any, Any, dict[str, Any]]) -> Any:
         """Return the session; a model in bytes with weights elsewhere is opened again with the folder where these may lie."""
@@ -179,7 +196,7 @@ class InferenceSession:
             return dict(feed)
         result = fit(self._declared, feed, self._optional)
         if result.refusals:
-            raise FeedError("; ".join(f"{_code(r.kind)}: {r.words}{LIKE.get(r.kind, '')}" for r in result.refusals))
+            raise FeedError("; ".join(f"{CODES[r.kind]}: {r.words}{LIKE.get(r.kind, '')}" for r in result.refusals))
         self._announce([c for c in result.changes if c.announced])
         return dict(result.feed)
 
@@ -187,28 +204,36 @@ class InferenceSession:
         for change in changes:
             if (change.kind, change.input) not in self._announced and change.kind is not FeedBfloat16:
                 self._announced.add((change.kind, change.input))
-                warnings.warn(f"{_code(change.kind)}: {change.words}; {change.done}", CoercionWarning, stacklevel=4)
+                warnings.warn(f"{CODES[change.kind]}: {change.words}; {change.done}", CoercionWarning, stacklevel=4)
 
-    def _explained(self, error: Exception, feed: Mapping[str, Any] | None, names: Sequence[str] | None = None) -> Exception:
-        return with_words(error, self._words(feed, names))
+    def _explained(self, error: Exception, feed: Mapping[str, Any], names: Sequence[str] | None) -> Exception:
+        """Return a run's error with what can be said at once, and the way to more."""
+        told = with_words(error, self._words(feed, names), MORE)
+        told.deeper = lambda seconds: self._searched(error, feed, seconds)
+        return told
 
-    def _words(self, feed: Mapping[str, Any] | None, names: Sequence[str] | None) -> str:
-        """Return what is wrong with the file, the feed, or the outputs asked for; nothing where it is not known."""
-        from torchferry.runtime.explain import explain
-
+    def _words(self, feed: Mapping[str, Any], names: Sequence[str] | None) -> str:
+        """Return what is wrong with the feed, or the outputs asked for, as far as a lookup tells."""
         there = [o.name for o in self._session.get_outputs()] if names else []
         unknown = [name for name in names or () if name not in there]
         if unknown:
             return f"the file has no output `{unknown[0]}`{did_you_mean(unknown[0], there)}; it has {', '.join(there)}"
-        return explain(self._source, feed)
+        return feed_words.words(self._expected, feed)
 
+    @cached_property
+    def _expected(self) -> feed_words.Expected:
+        return feed_words.Expected.of(self._declared, self._session.get_modelmeta().custom_metadata_map, self.strict)
 
-# Words that onnxruntime has for the same thing, for those who look for them in the message.
-LIKE: dict[type[FeedFinding], str] = {
-    FeedRankRefused: " (invalid rank)",
-    FeedDtypeRefused: " (unexpected data type)",
-    FeedMissingRefused: " (required inputs are missing)",
-}
+    def _searched(self, error: Exception, feed: Mapping[str, Any], seconds: float) -> str:
+        """Return the cause of a failed run, searched for once for each message and set of shapes."""
+        arrays = {name: ort.array_of(v) if type(v).__name__ == "OrtValue" else v for name, v in feed.items()}
+        cause = (str(error), seconds, tuple((name, getattr(v, "shape", None)) for name, v in arrays.items()))
+        if cause not in self._found:
+            found = explain(self._source, arrays, seconds)
+            if len(self._found) >= MOST_KEPT:
+                self._found.clear()
+            self._found[cause] = found
+        return self._found[cause]
 
 
 def open_like_the_user(
@@ -222,7 +247,7 @@ def open_like_the_user(
 ) -> Any:
     """Return an onnxruntime session as asked for, without the optimiser that hides errors, and with the file's own settings."""
     settings = settings or {}
-    options = options if options is not None else ort.options()
+    options = options if options is not None else ort.silent_options()
     more = dict(more)
     if "disabled_optimizers" not in more:
         more["disabled_optimizers"] = [HIDES_ERRORS, *settings.get("disabled_optimizers", ())]
@@ -271,26 +296,21 @@ def _refuse_foreign_bytes(feed: Mapping[str, Any]) -> None:
     for name, value in feed.items():
         if isinstance(value, np.ndarray) and not value.dtype.isnative:
             raise FeedError(
-                f"{_code(FeedByteOrder)}: `{name}` is in foreign byte order ({value.dtype.str}), which onnxruntime misreads"
+                f"{CODES[FeedByteOrder]}: `{name}` is in foreign byte order ({value.dtype.str}), which onnxruntime misreads"
             )
 
 
-def _code(kind: type[FeedFinding]) -> str:
-    """Return the code of the diagnosis for a kind of finding."""
-    return _codes()[kind]
+def with_words(error: Exception, words: str, more: str = "") -> SessionError:
+    """Return an error of onnxruntime's with its explanation, of a class that is its own and ours."""
+    kind: Any = type(error)
+    made: SessionError = _subclass(kind)(_told(words, str(error), more))
+    return made
+
+
+def _told(words: str, error: str, more: str = "") -> str:
+    return "\n".join(filter(None, (words, f"onnxruntime said: {error}" if words or more else error, more)))
 
 
 @cache
-def _codes() -> dict[type[Finding], str]:
-    from torchferry.catalogue import load
-
-    return {kind: entry.code for entry in load() for kind in getattr(entry.rule, "kinds", ())}
-
-
-def with_words(error: Exception, words: str) -> Exception:
-    """Return an error of onnxruntime's with its explanation, of a class that is its own and ours."""
-    return _subclass(type(error))(f"{words}\nonnxruntime said: {error}" if words else str(error))
-
-
-def _subclass(kind: type[Exception]) -> type[Exception]:
+def _subclass(kind: Any) -> Any:
     return type(kind.__name__, (SessionError, kind), {"__doc__": SessionError.__doc__, "__module__": __name__})

@@ -33,7 +33,7 @@ def read(place: Path) -> Any:
     told = logging.get_verbosity()
     logging.set_verbosity_error()  # a model of a class that transformers does not know is no news here
     try:
-        return AutoTokenizer.from_pretrained(place, trust_remote_code=False)
+        return AutoTokenizer.from_pretrained(place, trust_remote_code=False, local_files_only=True)
     except Exception as error:  # a damaged file, or a library that reads its kind and is not installed: anything is raised
         raise UsageError(f"the tokenizer in `{place}` cannot be loaded: {type(error).__name__}: {error}") from error
     finally:

@@ -64,7 +64,7 @@ def prepare(model: Any, *, position_ids: bool = False) -> Prepared:
     """
     _refuse_unfit(model)
     takes = "position_ids" in inspect.signature(model.forward).parameters  # `generate` decides by the same
-    with eager.untouched(model), torch.no_grad():
+    with eager.untouched_by_runs(model), torch.no_grad():
         model.eval()
         filled = _filled(model)
         positions: Literal["input", "inside"] = "input" if position_ids else "inside"
@@ -139,7 +139,7 @@ def _pads(
     def exported(ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         return torch.as_tensor(runtime(input_ids=ids, attention_mask=mask).logits)
 
-    with eager.untouched(graph.model):
+    with eager.untouched_by_runs(graph.model):
         graph.model.eval()
         vocabulary = graph.model.config.get_text_config(decoder=True).vocab_size
         return measure(eagerly, exported, vocabulary, most, allowed)

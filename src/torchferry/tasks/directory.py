@@ -6,20 +6,21 @@ import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from transformers import CONFIG_MAPPING
 
-from torchferry import eager, releases
+from torchferry import eager, intake, releases
 from torchferry.edits.translate import LastLogits, NoWholeSlices, WholeAttention, WholeNorms, WholeProducts, WholeRotations
 from torchferry.errors import ExportError, UsageError
 from torchferry.execution import allowed, exported
-from torchferry.files import check_writable, link_model, move_directory, workspace
+from torchferry.files import check_writable, in_words, link_model, publish_directory, workspace
 from torchferry.progress import Event, Listener, listening, log, tell
 from torchferry.records import Budget, Case, Edit, Generation
+from torchferry.records.documents import SessionSettings
 from torchferry.result import Result
 from torchferry.runtime import tokens
 from torchferry.runtime.generator import RECORD
@@ -64,10 +65,8 @@ def export_directory(
     place = Path(directory)
     if place.exists() and not place.is_dir():
         raise UsageError(f"`{place}` is a file; a model that generates is exported to a directory")
-    try:
+    with in_words(place):
         place.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot write `{place}`: {error.strerror}") from error
     check_writable(place / "model.onnx" if place.exists() else place)
     tokenizer = _own_tokenizer(tokenizer)  # before the long work, so that one that cannot be read costs no time
     with listening(progress), in_eval(model), workspace(near=place) as folder:
@@ -95,8 +94,7 @@ def export_directory(
                 if not results[-1].ok:
                     break
         if results[-1].ok:
-            place.mkdir(exist_ok=True)
-            move_directory(folder, place)
+            publish_directory(folder, place, last=RECORD)
             return replace(results[-1], path=place / last.file_name)
     if check:
         raise ExportError(results[-1])
@@ -141,8 +139,8 @@ def _settled(prepared: Prepared, before: Sequence[Result], tokenizer: Any, case:
         model.generation_config.save_pretrained(directory)
     if tokenizer is not None:
         tokenizer.save_pretrained(directory)
-    known = {"level", "disabled", "config"}  # what `ort.session` can be told
-    record = {"task": prepared.task, "longest": prepared.longest, "settings": {k: v for k, v in settings.items() if k in known}}
+    kept = {f.name: settings[f.name] for f in fields(SessionSettings) if f.name in settings}
+    record = {"task": prepared.task, "longest": prepared.longest, "settings": kept}
     (directory / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     return directory
 
@@ -159,7 +157,7 @@ def _write_config(model: Any, path: Path) -> None:
     config.to_json_file(path, use_diff=known)
     if not known:
         general = {name: getattr(config, name) for name in config.attribute_map}
-        held = json.loads(path.read_text(encoding="utf-8"))
+        held = intake.parsed(intake.text_of(path), str(path))
         path.write_text(json.dumps(general | held, indent=2) + "\n", encoding="utf-8")
 
 
@@ -179,7 +177,7 @@ def _quantised(prepared: Prepared, precision: str, directory: Path) -> tuple[str
 
     measured = put_in_fewer_bits(prepared, directory, precision)
     log.info("%s", measured)
-    record = json.loads((directory / RECORD).read_text(encoding="utf-8")) | {"quantised": asdict(measured)}
+    record = intake.parsed(intake.text_of(directory / RECORD), RECORD) | {"quantised": asdict(measured)}
     (directory / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     return measured.precision, str(measured)
 
@@ -187,7 +185,7 @@ def _quantised(prepared: Prepared, precision: str, directory: Path) -> tuple[str
 @contextmanager
 def in_eval(model: Any) -> Iterator[None]:
     """Put the model into the mode that it generates in, for as long as the block runs."""
-    with eager.untouched(model):
+    with eager.untouched_by_runs(model):
         model.eval()
         # torch takes another attention kernel where a learned bias wants gradients, with another layout of what it gives:
         # a graph captured with the one does not decompose with the other

@@ -112,7 +112,7 @@ def prepare(model: Any, task: str) -> Prepared:
             f"the forward of {type(model).__name__} does not take encoder_outputs, decoder_input_ids and past_key_values"
         )
     masked = model.main_input_name == "input_ids"
-    with eager.untouched(model), torch.no_grad():
+    with eager.untouched_by_runs(model), torch.no_grad():
         model.eval()
         encoder = EncoderGraph(model)
         size = None if masked else _size(model)

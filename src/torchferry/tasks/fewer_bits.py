@@ -7,10 +7,10 @@ from pathlib import Path
 
 import torch
 
-from torchferry.files import move_into_place, workspace
-from torchferry.result import size_on_disk
+from torchferry.files import move_model, size_on_disk, workspace
+from torchferry.records.documents import Cost
 from torchferry.runtime.generation import CausalLM
-from torchferry.runtime.quantise import BLOCKS, Cost, cost, note, products, quantise
+from torchferry.runtime.quantise import BLOCKS, cost, note, products, quantise
 from torchferry.tasks.prepared import Prepared
 
 TEXTS, PROMPT, NEW = 16, 8, 24
@@ -34,7 +34,7 @@ class Bench:
         """Put a form in place, and return what it changes."""
         with workspace(near=self.path) as aside:
             quantise(self.exact, aside / self.path.name, self.precision, block=block, spared=spared)
-            move_into_place(aside / self.path.name, self.path)
+            move_model(aside / self.path.name, self.path)
         model = CausalLM.from_pretrained(self.path.parent)
         return cost(self.prepared.model, model, self.texts, self.precision, block, spared)
 
@@ -48,7 +48,7 @@ def put_in_fewer_bits(prepared: Prepared, folder: Path, precision: str) -> Cost:
     path = folder / prepared.parts[-1].file_name
     with workspace(near=path) as aside:
         exact = aside / path.name
-        move_into_place(path, exact)
+        move_model(path, exact)
         bench = Bench(prepared, exact, path, precision, _texts(prepared))
         last = best = bench.tried(BLOCKS[precision][0])
         for block in BLOCKS[precision][1:]:

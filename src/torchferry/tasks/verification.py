@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +9,12 @@ from typing import Any
 
 import onnx
 
-from torchferry.errors import UsageError, VerifyError
+from torchferry import intake
+from torchferry.errors import FileRefused, UsageError, VerifyError
 from torchferry.execution import compared
 from torchferry.progress import Listener
 from torchferry.records import Budget, Call, Job
+from torchferry.records.documents import DirectoryRecord
 from torchferry.result import Result
 from torchferry.runtime.generator import RECORD
 from torchferry.tasks import TASKS, prepare
@@ -54,7 +55,8 @@ def verify_directory(
     with in_eval(model):
         prepared = _prepared(model, Path(path), place, record)
         given = _calls(prepared, args, kwargs or {}, examples)
-        writes = "quantised" not in record and (place / "config.json").is_file()  # the texts of rounded weights are others
+        rounded = record is not None and record.quantised is not None  # whose texts are others
+        writes = not rounded and (place / "config.json").is_file()
         asked = replace(generation(prepared), settle=lambda case: place) if writes else None
         with experts_in_form(model):
             for part in prepared.parts:
@@ -77,9 +79,9 @@ def verify_directory(
     return result
 
 
-def _prepared(model: Any, path: Path, place: Path, record: Mapping[str, Any]) -> Prepared:
+def _prepared(model: Any, path: Path, place: Path, record: DirectoryRecord | None) -> Prepared:
     fed = "position_ids" in _inputs(path if path.is_file() else place / "model.onnx")
-    prepared = prepare(model, record.get("task"), position_ids=fed)
+    prepared = prepare(model, record.task if record is not None else None, position_ids=fed)
     if prepared is None:
         raise UsageError(f"{type(model).__name__} does not generate; name the file to compare it with, and not the directory")
     missing = [part.file_name for part in prepared.parts if not (place / part.file_name).is_file()]
@@ -106,15 +108,12 @@ def _inputs(path: Path) -> tuple[str, ...]:
         return ()
 
 
-def _record(place: Path) -> dict[str, Any]:
-    """Return what the export wrote of the directory; nothing where another tool wrote it."""
+def _record(place: Path) -> DirectoryRecord | None:
+    """Return what the export wrote of the directory; None where another tool wrote it."""
     file = place / RECORD
     if not file.is_file():
-        return {}
-    try:
-        held = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"`{file}` is not the JSON that it should be: {error}") from error
-    if not isinstance(held, dict) or held.get("task") not in TASKS:
-        raise UsageError(f"`{file}` names no task; there are {', '.join(TASKS)}")
+        return None
+    held = intake.read(DirectoryRecord, file)
+    if held.task not in TASKS:
+        raise FileRefused(str(file), f"it names no task; there are {', '.join(TASKS)}")
     return held

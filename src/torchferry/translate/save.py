@@ -1,4 +1,4 @@
-"""The graph as a file: weights inside while they are few, otherwise beside it in NAME.onnx.data, each stored once."""
+"""The graph as a file: weights inside while they are few, otherwise beside it in a file of their own, each stored once."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 
 import onnx
 import onnx_ir as ir
+
+from torchferry.files import data_name
 
 INLINE_BYTES = 100 * 2**20  # protobuf ends at 2 GB and is read whole; below this nobody minds
 WORTH_MOVING = 1024  # smaller tensors stay inside even then: shapes and axes must be readable without the data file
@@ -27,7 +29,7 @@ def weight_bytes(model: ir.Model) -> int:
 
 
 def copy_model(source: Path, destination: Path) -> None:
-    """Copy a model file; weights beside it are copied to `DESTINATION.data`, and the copy points there."""
+    """Copy a model file into a workspace; weights beside it are copied to one file beside the copy, which points there."""
     proto = onnx.load(source, load_external_data=False)
     moved = [t for t in _tensors(proto) if t.data_location == onnx.TensorProto.EXTERNAL]
     places = {entry.value for t in moved for entry in t.external_data if entry.key == "location"}
@@ -37,7 +39,7 @@ def copy_model(source: Path, destination: Path) -> None:
     if len(places) > 1:  # several files beside it: gather them in one, tensor by tensor
         save_external(ir.load(source), destination)
         return
-    name = f"{destination.name}.data"
+    name = data_name(destination.name)
     shutil.copyfile(source.parent / places.pop(), destination.with_name(name))
     for tensor in moved:
         for entry in tensor.external_data:
@@ -48,7 +50,7 @@ def copy_model(source: Path, destination: Path) -> None:
 
 def save_external(model: ir.Model, path: Path) -> None:
     """Write the model with its weights beside it, whatever their size."""
-    ir.save(model, path, external_data=f"{path.name}.data", size_threshold_bytes=WORTH_MOVING)
+    ir.save(model, path, external_data=data_name(path.name), size_threshold_bytes=WORTH_MOVING)
 
 
 def _tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:

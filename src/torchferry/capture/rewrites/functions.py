@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -12,14 +12,14 @@ from torchferry.capture.rewrites import syntax_tree
 from torchferry.whose_code import is_users, may_be_a_models
 
 
-def reachable(module: Any) -> list[FunctionType]:
+def reachable(module: Any, whose: Callable[[str], bool] = may_be_a_models) -> list[FunctionType]:
     """Return the functions, outside torch, that the model's methods may reach: theirs, by global name, or closed over."""
     found: dict[int, FunctionType] = {}
     todo: list[Any] = [attribute for c in _classes(module) for attribute in vars(c).values()]
     todo += [value for m in module.modules() for value in vars(m).values() if isinstance(value, FunctionType | MethodType)]
     while todo:
         for function in _functions_in(todo.pop()):
-            if id(function) in found or not may_be_a_models(function.__code__.co_filename):
+            if id(function) in found or not whose(function.__code__.co_filename):
                 continue
             found[id(function)] = function
             todo += _named_by(function)
@@ -60,15 +60,16 @@ def _named_by(function: FunctionType) -> list[Any]:
 
 def at(module: Any, file: str, line: int) -> FunctionType:
     """Return the function whose source holds a line, the smallest if several do."""
-    around = [f for f in reachable(module) if f.__code__.co_filename == file and line in _lines(f.__code__)]
+    around = [f for f in reachable(module) if f.__code__.co_filename == file and line in lines(f.__code__)]
     if not around:
         raise syntax_tree.CannotRewrite(f"no function of the model was found at {file}:{line}")
-    return min(around, key=lambda f: len(_lines(f.__code__)))
+    return min(around, key=lambda f: len(lines(f.__code__)))
 
 
-def _lines(code: CodeType) -> range:
+def lines(code: CodeType) -> range:
+    """Return the lines of a function, with those of the functions in it."""
     last = max((line for *_, line in code.co_lines() if line is not None), default=code.co_firstlineno)
-    nested = [_lines(c).stop for c in code.co_consts if isinstance(c, CodeType)]
+    nested = [lines(c).stop for c in code.co_consts if isinstance(c, CodeType)]
     return range(code.co_firstlineno, max([last + 1, *nested]))
 
 

@@ -22,6 +22,7 @@ from torchferry.capture.rewrites import (
     lookup,
     names,
     number_lists,
+    other_threads,
     repeated_lists,
     syntax_tree,
     while_loops,
@@ -180,6 +181,7 @@ def applied(module: Any, sites: Iterable[Site]) -> Iterator[None]:
         node = rewritten(syntax_tree.function_at(tree, first), mine)
         if functions.needs_import(function):
             functions.with_import(node)
+        other_threads.keep_original(other_threads.ask_first(node), function)
         codes.append((function, syntax_tree.compiled(node, tree, function.__code__)))
     with functions.given_code(codes):
         yield

@@ -11,7 +11,7 @@ class MadeFeedFails(FindingRule[findings.MadeFeedFails | findings.NoFeedMade]):
 
     ## What happened
     No feeds were given, so some were made from what the file declares; the file ran on none of them. They may make no sense
-    for it.
+    for it. Or none were made: an input is no tensor of numbers, or larger than is made up for a trial.
     ## Do instead
     Give a real feed: `torchferry check model.onnx --data feeds.npz`.
     """
@@ -20,7 +20,7 @@ class MadeFeedFails(FindingRule[findings.MadeFeedFails | findings.NoFeedMade]):
 
     def message(self, finding: findings.MadeFeedFails | findings.NoFeedMade) -> str:
         if isinstance(finding, findings.NoFeedMade):
-            return "the file's inputs are not all tensors of numbers, so no feed was made and it was not run"
+            return f"the file opens, and was not run: no feed was made for it, as {finding.why}"
         return (
             f"the file opens, but ran on no feed made from its declarations; {at(finding)} failed "
             f"at {shapes(finding.sizes)}: {finding.text}"

@@ -8,6 +8,7 @@ from pathlib import Path
 import onnx
 
 from torchferry.check.reading import external, graph
+from torchferry.files import data_name
 
 INLINE = 64 * 2**20  # weights up to this size go into the file itself: one file is easier to keep
 PAGE = 4096  # data that a runtime maps into memory must begin on a page
@@ -39,7 +40,7 @@ def _inline(model: onnx.ModelProto, home: Path) -> None:
 
 def _carry(model: onnx.ModelProto, path: Path, home: Path, locations: list[str]) -> None:
     """Put the data files end to end under the name that goes with `path`; once for all attempts in a workspace."""
-    data, starts, end = path.with_name(path.name + ".data"), {}, 0
+    data, starts, end = path.with_name(data_name(path.name)), {}, 0
     for location in locations:
         starts[location] = end + -end % PAGE
         end = starts[location] + (home / location).stat().st_size

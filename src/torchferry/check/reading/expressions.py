@@ -10,6 +10,7 @@ from typing import Any
 
 LONGEST = 500  # characters; exporters write a few dozen
 LARGEST = 1 << 62
+MOST_DIGITS = 19  # of a number in 64 bits
 OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -23,6 +24,15 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "floor": math.floor, "ceiling": math.ceil, "Max": max, "Min": min, "max": max, "min": min, "Mod": operator.mod,
     "FloorDiv": operator.floordiv, "CeilToInt": math.ceil, "TruncToInt": math.trunc,
 }  # fmt: skip
+
+
+def whole(text: str | None) -> int | None:
+    """Return a number of a file's, such as an offset, that is written out as text; None where it is no such number.
+
+    Digits of other scripts are none: `int` takes some of them and not others, runtimes take none.
+    """
+    text = (text or "").strip()
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS else None
 
 
 def evaluate(expression: str, sizes: Mapping[str, int]) -> int | None:

@@ -13,6 +13,7 @@ from typing import Any
 import onnx
 
 from torchferry.check.reading import graph, sniff
+from torchferry.check.reading.expressions import whole
 from torchferry.check.reading.fingerprint import WeightsUnreadable, fingerprint, recorded
 from torchferry.check.types import dtypes
 from torchferry.records import Finding, Location
@@ -57,8 +58,8 @@ def piece_of(tensor: onnx.TensorProto) -> StoredTensor:
     return StoredTensor(
         tensor.name,
         entries.get("location", ""),
-        _number(entries.get("offset")) or 0,
-        _number(entries.get("length")),
+        whole(entries.get("offset")) or 0,
+        whole(entries.get("length")),
         needed(tensor),
         entries.get("checksum", "").lower(),
     )
@@ -70,10 +71,6 @@ def needed(tensor: onnx.TensorProto) -> int | None:
     for dim in tensor.dims:
         count *= dim
     return None if width is None or count < 0 else (count * width + 7) // 8
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.strip().isdigit() else None
 
 
 def findings(model: onnx.ModelProto, folder: Path, own: str) -> list[Finding]:

@@ -7,10 +7,15 @@ under which name, is no part of them: a file may be copied, and its weights with
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, MutableSequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from torchferry import intake
+from torchferry.check.reading.expressions import whole
+from torchferry.errors import FileRefused
+from torchferry.records.documents import Certificate
 
 CERTIFICATE_KEY = "pkg.torchferry.certificate"
 QUANTISED_KEY = "pkg.torchferry.quantised"  # the precision of weights that were put into fewer bits
@@ -52,11 +57,10 @@ def recorded(model: Any) -> dict[str, Any] | None:
     """Return the fingerprint in the certificate that a model carries; None where it has none that can be read."""
     text = next((p.value for p in model.metadata_props if p.key == CERTIFICATE_KEY), None)
     try:
-        held = json.loads(text) if text is not None else None
-    except (ValueError, RecursionError):
+        held = intake.told(Certificate, text or "", CERTIFICATE_KEY)
+    except FileRefused:
         return None
-    found = held.get("fingerprint") if isinstance(held, dict) else None
-    return found if isinstance(found, dict) else None
+    return asdict(held.fingerprint)
 
 
 def _walk(model: Any, structure: Any) -> Iterator[Any]:
@@ -154,7 +158,10 @@ def _weigh(tensor: Any, folder: Path, weights: Any) -> None:
 def _beside(tensor: Any, folder: Path) -> Iterator[bytes]:
     entries = {e.key: e.value for e in tensor.external_data}
     file, name = folder / entries.get("location", ""), entries.get("location", "")
-    offset, length = (int(v) if (v := entries.get(key, "")).isdigit() else None for key in ("offset", "length"))
+    places = [entries.get(key) for key in ("offset", "length")]
+    offset, length = map(whole, places)
+    if any(place is not None and number is None for place, number in zip(places, (offset, length), strict=True)):
+        raise WeightsUnreadable(f"`{tensor.name}` lies at {places[0]}, {places[1]} bytes long, which is no place in a file")
     if not file.is_file() or not file.resolve().is_relative_to(folder.resolve()):
         raise WeightsUnreadable(f"`{name}`, which holds the weights `{tensor.name}`, is not beside it")
     needs = length if length is not None else _needed(tensor)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections import Counter
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -11,6 +13,7 @@ import numpy as np
 import onnx
 import onnx.inliner
 
+MOST_NODES = 250_000  # of a model whose functions are written out; the largest that exporters write have a tenth of it
 SMALL = 1 << 16  # constants of more elements are weights, not shapes, masks or indices
 
 
@@ -218,10 +221,36 @@ def legible(model: onnx.ModelProto) -> bool:
 
 
 def flat(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model with its own functions written out where they are called; as it is where that cannot be done."""
-    if not model.functions:
+    """Return the model with its own functions written out where they are called; as it is where that cannot be done.
+
+    Nor is it done where it would come to more nodes than anybody writes: functions that call each other twice, thirty deep, are
+    two kilobytes, and a billion nodes.
+    """
+    if not model.functions or written_out(model) > MOST_NODES:
         return model
     try:
         return onnx.inliner.inline_local_functions(model)
     except Exception:  # a function that calls itself or does not exist: the runtime's own words say more
         return model
+
+
+def written_out(model: onnx.ModelProto) -> float:
+    """Return how many nodes a model comes to with its functions written out; infinite where one calls itself."""
+    bodies = {(f.domain, f.name, getattr(f, "overload", "")): f for f in model.functions}
+    calls = {key: Counter(_called(f, bodies)) for key, f in bodies.items()}
+    counts: dict[Any, float] = {}
+    try:
+        for key in TopologicalSorter(calls).static_order():
+            own = sum(1 for _ in nodes_of(bodies[key]))
+            counts[key] = own + sum(times * counts[other] for other, times in calls[key].items())
+    except CycleError:
+        return math.inf
+    return sum(1 + counts.get(key, 0) for key in (_key(p.node) for p in nodes_of(model.graph)))
+
+
+def _called(function: onnx.FunctionProto, bodies: Container[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:
+    return (key for p in nodes_of(function) if (key := _key(p.node)) in bodies)
+
+
+def _key(node: onnx.NodeProto) -> tuple[str, str, str]:
+    return node.domain, node.op_type, getattr(node, "overload", "")

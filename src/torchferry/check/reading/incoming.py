@@ -6,7 +6,6 @@ more than opening it does.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -45,14 +44,9 @@ def received(job: Job) -> Iterator[Arrival]:
 
 def child(job: Job) -> Worker:
     """Return a child process in which the job's file can be opened and run."""
-    return Worker(_patience(job), _memory())
+    return Worker(_patience(job))
 
 
 def _patience(job: Job) -> float:
     """Return how long one opening or run may take: the stage as a whole has the job's limit, and makes several."""
     return min(job.budget.time_limit / 3, LONGEST)
-
-
-def _memory() -> int:
-    """Return the address space that an unknown file may take: a few times the machine's memory, for maps and arenas."""
-    return 4 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -46,7 +46,7 @@ def is_page(head: bytes) -> bool:
 def pointer_size(head: bytes) -> int | None:
     """Return the size of the object that a git-lfs pointer stands for."""
     sizes = [line.split()[1] for line in head.splitlines() if line.startswith(b"size ") and len(line.split()) == 2]
-    return int(sizes[0]) if sizes and sizes[0].isdigit() else None
+    return int(sizes[0]) if sizes and sizes[0].isdigit() and len(sizes[0]) < 20 else None
 
 
 def _by_magic(path: Path, head: bytes, size: int) -> Sniffed | None:
@@ -123,7 +123,7 @@ def _safetensors(path: Path, head: bytes, size: int) -> Sniffed | None:
     try:
         with path.open("rb") as file:
             names = json.loads(file.read(8 + min(length, 1 << 26))[8:])
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return Sniffed("safetensors", tensors=sum(n != "__metadata__" for n in names))
 

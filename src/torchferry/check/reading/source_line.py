@@ -11,6 +11,8 @@ from torchferry.check.reading import graph
 from torchferry.records import Finding, Location
 from torchferry.whose_code import line_in
 
+LONGEST = 10_000  # characters of a list of scopes; a longer one was not written by an exporter
+
 
 def of(node: onnx.NodeProto) -> Location | None:
     """Return the source line and module of a node, or None if it says nothing."""
@@ -24,8 +26,8 @@ def of(node: onnx.NodeProto) -> Location | None:
 
 def _scopes(text: str) -> str | None:
     try:
-        names = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+        names = ast.literal_eval(text) if len(text) < LONGEST else None
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):  # the last two for text that nests too deeply
         return None
     inner = [n for n in names if isinstance(n, str) and n][:-1] if isinstance(names, list) else []
     return inner[-1] if inner else None

@@ -172,18 +172,25 @@ def _words(name: str) -> list[str]:
 def _plausible(spec: Declared, value: Any, but: tuple[int, ...] = ()) -> bool:
     """Whether a value could be meant for an input; `but` are axes whose size need not fit: a batch may be another one."""
     fitted = fit((spec,), {spec.name: value})
-    return not fitted.refusals and spec.name in fitted.feed and set(misfits(spec, fitted.feed[spec.name])) <= set(but)
+    return not fitted.refusals and spec.name in fitted.feed and set(misfits(spec, shapes(fitted.feed).get(spec.name))) <= set(but)
 
 
-def misfits(spec: Declared, value: Any) -> list[int]:
-    """Return the axes whose fixed size is not that of `value`."""
-    if spec.shape is None or not isinstance(value, np.ndarray) or value.ndim != len(spec.shape):
-        return []
-    return [
-        i
-        for i, (want, got) in enumerate(zip(spec.shape, value.shape, strict=True))
-        if isinstance(want, int) and want >= 0 and want != got
-    ]
+def misfits(spec: Declared, shape: tuple[int, ...] | None) -> Sequence[int]:
+    """Return the axes whose fixed size is not the one in `shape`, that of a value for it (None: it has none)."""
+    if shape is None or spec.shape is None or spec.shape == shape or len(shape) != len(spec.shape):
+        return ()
+    return [i for i, want in enumerate(spec.shape) if isinstance(want, int) and want >= 0 and want != shape[i]]
+
+
+def turned(spec: Declared, shape: tuple[int, ...]) -> bool:
+    """Whether a fixed size that is not fed stands at another axis, where it is not declared: an image with its channels last."""
+    lost = [spec.shape[i] for i in misfits(spec, shape) if spec.shape and (i or spec.shape[i] != 1)]  # a batch of 1 is no sign
+    return any(got in lost and want != got for want, got in zip(spec.shape or (), shape, strict=True))
+
+
+def shapes(feed: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the arrays in a feed."""
+    return {name: value.shape for name, value in feed.items() if isinstance(value, np.ndarray)}
 
 
 # --- values -----------------------------------------------------------------------------------------
@@ -286,7 +293,7 @@ def _element_type(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
     if want is None or not isinstance(value, np.ndarray):
         return value, []
     if value.dtype == want:
-        if want.name.startswith(("bfloat16", "float8")):
+        if dtypes.unknown_to_numpy(want):
             words = f"`{spec.name}` is {want.name}, which onnxruntime does not take from numpy"
             return value, [Change(FeedBfloat16, spec.name, words, "it was passed as an OrtValue")]
         return value, []
@@ -309,8 +316,8 @@ def _done(value: np.ndarray, cast: np.ndarray) -> str:
 
 def _cast(value: np.ndarray, want: np.dtype) -> tuple[np.ndarray | None, str]:
     """Return the array in another type, or None and what would be lost."""
-    given = "f" if value.dtype.kind == "V" or value.dtype.name.startswith(("bfloat16", "float8")) else value.dtype.kind
-    target = "f" if want.name.startswith(("bfloat16", "float8")) else want.kind
+    given = "f" if value.dtype.kind == "V" or dtypes.unknown_to_numpy(value.dtype) else value.dtype.kind
+    target = "f" if dtypes.unknown_to_numpy(want) else want.kind
     if given not in "fiub":
         return None, {"c": "the imaginary part would be lost", "U": "text is no number", "S": "text is no number"}.get(
             given, "it holds no numbers"
@@ -346,7 +353,9 @@ def _rank(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
     says = f"`{spec.name}` has rank {value.ndim} {list(value.shape)}, the file takes rank {len(spec.shape)} ({_says(spec)})"
     if value.ndim != len(spec.shape) - 1:
         return Refusal(FeedRankRefused, spec.name, says), []
-    fits = [i for i in range(len(spec.shape)) if _could_be_one(spec.shape[i]) and not misfits(spec, np.expand_dims(value, i))]
+    fits = [
+        i for i in range(len(spec.shape)) if _could_be_one(spec.shape[i]) and not misfits(spec, np.expand_dims(value, i).shape)
+    ]
     if not fits:
         return Refusal(FeedRankRefused, spec.name, says + ", and no axis of size 1 makes it fit"), []
     named = [i for i in fits if isinstance(size := spec.shape[i], str) and BATCH.fullmatch(size)]

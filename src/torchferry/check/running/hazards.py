@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,29 +19,32 @@ from torchferry.records.findings import MaskedRowNan, NanAppears, SizesDisagree
 PLUMBING = frozenset({"Cast", "Dropout", "Identity", "Reshape", "Transpose"})
 
 
-def disagreeing(declared: Sequence[Declared], feed: Feed) -> list[SizesDisagree]:
-    """Return the inputs whose sizes contradict what the file ties together: one name, two sizes; or `past + sequence`."""
+def disagreeing(declared: Sequence[Declared], shapes: Mapping[str, tuple[int, ...] | None]) -> Iterator[SizesDisagree]:
+    """Yield the inputs whose sizes contradict what the file ties together: one name, two sizes; or `past + sequence`."""
     sizes: dict[str, tuple[int, str, int]] = {}
-    found: list[SizesDisagree] = []
-    rest: list[tuple[Declared, int, str, int]] = []
+    rest: list[tuple[str, int, str, int]] = []
     for spec in declared:
-        array = feed.get(spec.name)
-        for axis, size in enumerate(spec.shape or ()):
-            if not isinstance(size, str) or not isinstance(array, np.ndarray) or array.ndim != len(spec.shape or ()):
+        shape = shapes.get(spec.name)
+        if shape is None or spec.shape is None or len(shape) != len(spec.shape):
+            continue
+        for axis, size in enumerate(spec.shape):
+            if not isinstance(size, str):
                 continue
-            if not size.isidentifier():
-                rest.append((spec, axis, size, array.shape[axis]))
-            elif size not in sizes:
-                sizes[size] = (array.shape[axis], spec.name, axis)
-            elif sizes[size][0] != array.shape[axis]:
-                where = Location(input_name=spec.name)
+            if size in sizes:
                 wants, other, other_axis = sizes[size]
-                found.append(SizesDisagree(axis, size, wants, array.shape[axis], other, other_axis, location=where))
-    for spec, axis, expression, got in rest:
-        should = evaluate(expression, {n: s[0] for n, s in sizes.items()})
+                if wants != shape[axis]:
+                    where = Location(input_name=spec.name)
+                    yield SizesDisagree(axis, size, wants, shape[axis], other, other_axis, location=where)
+            elif size.isidentifier():
+                sizes[size] = (shape[axis], spec.name, axis)
+            else:
+                rest.append((spec.name, axis, size, shape[axis]))
+    known = {name: size for name, (size, _, _) in sizes.items()}
+    come_to = {expression: evaluate(expression, known) for _, _, expression, _ in rest}
+    for name, axis, expression, got in rest:
+        should = come_to[expression]
         if should is not None and should != got:
-            found.append(SizesDisagree(axis, expression, should, got, location=Location(input_name=spec.name)))
-    return found
+            yield SizesDisagree(axis, expression, should, got, location=Location(input_name=name))
 
 
 def may_be_clamped(model: onnx.ModelProto) -> bool:

@@ -18,12 +18,13 @@ from torchferry.check.types import dtypes
 # The sizes to try, one assignment after the other: those of words that are known, then anything small.
 SMALL = ((2, 4), (1, 8), (1, 1), (1, 16), (1, 32), (1, 64), (1, 224))
 LARGEST = 1 << 26  # elements of a feed that is made up: more would be a test of the machine, not of the file
+MOST_AXES = 64  # of an array of numpy
 THROUGH = frozenset({"Cast", "Identity", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Expand", "Transpose", "Slice"})
 
 
 def feeds(model: onnx.ModelProto, declared: Sequence[Declared]) -> Iterator[dict[str, Any]]:
-    """Yield feeds worth trying, likeliest first; nothing where an input is no tensor."""
-    if any(dtypes.of_text(d.type) is None or dtypes.of_text(d.type) == np.dtype(object) for d in declared):
+    """Yield feeds worth trying, likeliest first; nothing where `why_none` has a reason."""
+    if any(_no_numbers(d) or len(d.shape or ()) > MOST_AXES for d in declared):
         return
     rows = _table_rows(model)
     symbols = sorted({s for d in declared for s in d.shape or () if isinstance(s, str)}, key=str)
@@ -34,6 +35,20 @@ def feeds(model: onnx.ModelProto, declared: Sequence[Declared]) -> Iterator[dict
             yield {d.name: _array(d, shapes[d.name], rows.get(d.name)) for d in declared}
         if not symbols and all(isinstance(s, int) for d in declared for s in d.shape or ()):
             return
+
+
+def why_none(declared: Sequence[Declared]) -> str:
+    """Return why no feeds are made, in words."""
+    for spec in declared:
+        if _no_numbers(spec):
+            return f"its input `{spec.name}` is no tensor of numbers ({spec.type})"
+        if len(spec.shape or ()) > MOST_AXES:
+            return f"its input `{spec.name}` has {len(spec.shape or ())} axes, and arrays have at most {MOST_AXES}"
+    return f"its inputs have more than {LARGEST:,} elements"
+
+
+def _no_numbers(spec: Declared) -> bool:
+    return dtypes.of_text(spec.type) in (None, np.dtype(object))
 
 
 def _shape(spec: Declared, sizes: Mapping[str, int], other: int) -> tuple[int, ...]:

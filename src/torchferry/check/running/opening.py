@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -51,6 +52,8 @@ def explain(model: onnx.ModelProto, fault: Fault, site: Opening) -> Sequence[Fin
     found = [*stamp.misstamped(model, site.target), *operators.unknown_operators(model)]
     if found:
         return [_with_recipe(model, f) for f in found]
+    if (nodes := graph.written_out(model)) > graph.MOST_NODES:
+        return [_too_many(model, fault, nodes)]
     flat = graph.flat(model)
     types = infer(flat)
     if found := conflicts.findings(flat, types):
@@ -60,6 +63,12 @@ def explain(model: onnx.ModelProto, fault: Fault, site: Opening) -> Sequence[Fin
         return found
     fault = _named_fault(flat, fault, site)
     return mismatch.findings(flat, fault) or [_refusal_at(flat, fault, prober, types)]
+
+
+def _too_many(model: onnx.ModelProto, fault: Fault, nodes: float) -> RuntimeRefused | RuntimeDied:
+    """Return the refusal with how many nodes there are: nobody looks at each of them."""
+    many = f"{nodes:.1g} nodes once its functions are written out" if nodes < math.inf else "a function that calls itself"
+    return refusal(model, replace(fault, text=f"{fault.text}; the file comes to {many}"))
 
 
 def _named_fault(model: onnx.ModelProto, fault: Fault, site: Opening) -> Fault:

@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 
 from torchferry.check.running import causes, hazards, made_feeds
-from torchferry.check.running.feeds import Change, Declared, Fitted, Refusal, fit, misfits
+from torchferry.check.running.feeds import Change, Declared, Fitted, Refusal, fit, misfits, shapes, turned
 from torchferry.check.running.trace import Feed, Tracer
 from torchferry.check.types import dtypes
 from torchferry.records import Fault, Finding, Location
@@ -66,7 +65,7 @@ class Ran:
 
     @property
     def all_ran(self) -> bool:
-        return all(o is not None for o in self.outputs)
+        return bool(self.outputs) and all(o is not None for o in self.outputs)
 
 
 def on_given(opened: Opened, feeds: Sequence[Feed], coerce: bool) -> Ran:
@@ -102,7 +101,7 @@ def on_made(opened: Opened, keep: bool) -> Ran:
     Without `keep` its outputs stay in the worker: a large model may give gigabytes, and nobody looks at them.
     """
     if opened.model is None:
-        return Ran((), ())
+        return Ran((NoFeedMade("it is in onnxruntime's own format, which is not read here"),), ())
     last: tuple[Feed, Fault] | None = None
     for feed in made_feeds.feeds(opened.model, opened.declared):
         answer = opened.worker.run(opened.key, feed, keep=keep)
@@ -112,7 +111,7 @@ def on_made(opened: Opened, keep: bool) -> Ran:
             return Ran((causes.died(answer),), (None,))
         last = last or (feed, answer)
     if last is None:
-        return Ran((NoFeedMade(),), ())
+        return Ran((NoFeedMade(made_feeds.why_none(opened.declared)),), ())
     tracer = opened.tracer()
     assert tracer is not None
     cause = causes.explain(tracer, tracer.failure(*last), last[0])
@@ -128,7 +127,7 @@ def _feed_findings(item: Fitted, coerce: bool) -> list[FeedFinding]:
 
 def _silent(opened: Opened, feed: Feed, outputs: list[Any]) -> list[Finding]:
     """Return what is wrong with a run that gave no error."""
-    found: list[Finding] = [*hazards.disagreeing(opened.declared, feed)]
+    found: list[Finding] = [*hazards.disagreeing(opened.declared, shapes(feed))]
     tracer = opened.tracer()
     if tracer is None:
         return found
@@ -147,11 +146,11 @@ def _why(opened: Opened, feed: Feed, fault: Fault, good: list[Feed]) -> Sequence
     """Return why a run failed."""
     if fault.type_name in DEATHS:  # once is enough: nothing is run again that crashes or hangs
         return [causes.died(fault)]
-    fixed = [(d, axis) for d in opened.declared for axis in misfits(d, feed.get(d.name))]
+    fixed = [(d, axis) for d in opened.declared for axis in misfits(d, shapes(feed).get(d.name))]
     tracer = opened.tracer()
     if fixed:
         return _fixed_sizes(feed, fixed, suspected=tracer is not None)
-    if disagree := hazards.disagreeing(opened.declared, feed):
+    if disagree := [*hazards.disagreeing(opened.declared, shapes(feed))]:
         return disagree
     if tracer is None:
         return [causes.explain_without_graph(fault)]
@@ -163,25 +162,19 @@ def _why(opened: Opened, feed: Feed, fault: Fault, good: list[Feed]) -> Sequence
 
 def _fixed_sizes(feed: Feed, fixed: list[tuple[Declared, int]], suspected: bool) -> Sequence[Finding]:
     """Return the inputs whose declared size is not that of the feed; as a suspicion where the graph may be freed of it."""
-    turned = [d.name for d, _ in fixed if _is_turned(d, feed[d.name])]
+    inverted = [d.name for d, _ in fixed if turned(d, feed[d.name].shape)]
     found = tuple(
         FixedSize(
             axis,
             declared=(spec.shape or ())[axis],
             got=int(feed[spec.name].shape[axis]),
-            turned=spec.name in turned,
+            turned=spec.name in inverted,
             plan=None,
             location=Location(input_name=spec.name),
         )
         for spec, axis in fixed
     )
-    return [SizeSuspected(feed, found)] if suspected and not turned else found
-
-
-def _is_turned(spec: Declared, array: np.ndarray) -> bool:
-    """Whether a fixed size that is not fed stands at another axis, where it is not declared: an image with its channels last."""
-    lost = [spec.shape[i] for i in misfits(spec, array) if spec.shape and (i or spec.shape[i] != 1)]  # a batch of 1 is no sign
-    return any(got in lost and want != got for want, got in zip(spec.shape or (), array.shape, strict=True))
+    return [SizeSuspected(feed, found)] if suspected and not inverted else found
 
 
 def _declared(value: onnx.ValueInfoProto) -> Declared:

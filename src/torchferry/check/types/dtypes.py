@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 
 import ml_dtypes
 import numpy as np
@@ -57,6 +57,13 @@ def of_text(text: str) -> np.dtype | None:
     return _TABLE[ENUM[name]][1] if text.startswith("tensor(") and name in ENUM else None
 
 
+@lru_cache(64)  # numpy makes up the name at each question, in ten microseconds
 def friendly(dtype: np.dtype) -> str:
     """Return the name that users know: float64, bfloat16, str."""
     return "str" if dtype.kind in "OUS" else dtype.newbyteorder("=").name
+
+
+@lru_cache(64)
+def unknown_to_numpy(dtype: np.dtype) -> bool:
+    """Whether a floating-point type is one that numpy itself does not have: bfloat16, or of 8 bits."""
+    return dtype.name.startswith(("bfloat16", "float8"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from torchferry.check.reading import graph
 from torchferry.check.types import dtypes
 
 Sizes = Mapping[str, Sequence[int | str | None]]
+Known = dict[str, np.ndarray | None]
 DEEPEST = 200  # longer chains are no shape arithmetic
 
 SIMPLE: dict[str, Callable[..., Any]] = {
@@ -34,18 +36,21 @@ SIMPLE: dict[str, Callable[..., Any]] = {
 
 def value(name: str, part: Any, sizes: Sizes, depth: int = 0) -> np.ndarray | None:
     """Return the constant that a value is, or None if it depends on more than constants and fixed sizes."""
-    constants = graph.constants(part)
+    constants: Known = dict(graph.constants(part))
     return _value(name, constants, graph.makers(part), sizes, depth)
 
 
-def _value(
-    name: str, constants: dict[str, np.ndarray], makers: dict[str, onnx.NodeProto], sizes: Sizes, depth: int
+def _value(name: str, constants: Known, makers: dict[str, onnx.NodeProto], sizes: Sizes, depth: int) -> np.ndarray | None:
+    """Return the constant, and keep it, or that there is none: what each step reads twice is not worked out 2^n times."""
+    if name not in constants:
+        node = makers.get(name)
+        constants[name] = _made(node, constants, makers, sizes, depth) if node is not None and depth <= DEEPEST else None
+    return constants[name]
+
+
+def _made(
+    node: onnx.NodeProto, constants: Known, makers: dict[str, onnx.NodeProto], sizes: Sizes, depth: int
 ) -> np.ndarray | None:
-    if name in constants:
-        return constants[name]
-    node = makers.get(name)
-    if node is None or depth > DEEPEST:
-        return None
     if node.op_type == "Shape":
         return _shape(node, sizes)
     if node.op_type == "Size" and node.input[0] in sizes and all(isinstance(s, int) for s in sizes[node.input[0]]):
@@ -68,7 +73,7 @@ def _shape(node: onnx.NodeProto, sizes: Sizes) -> np.ndarray | None:
 
 
 def _gathered_size(
-    node: onnx.NodeProto, constants: dict[str, np.ndarray], makers: dict[str, onnx.NodeProto], sizes: Sizes, depth: int
+    node: onnx.NodeProto, constants: Known, makers: dict[str, onnx.NodeProto], sizes: Sizes, depth: int
 ) -> np.ndarray | None:
     """Return one size of a shape of which not all need be fixed."""
     shape = makers.get(node.input[0])
@@ -82,6 +87,9 @@ def _gathered_size(
 
 def _apply(node: onnx.NodeProto, x: list[np.ndarray]) -> np.ndarray | None:
     values = graph.attributes(node)
+    most = sum(v.size for v in x) if node.op_type == "Concat" else prod(v.size for v in x)
+    if most > graph.SMALL:  # no shape arithmetic, and a few nodes could make it as large as they like
+        return None
     try:
         if node.op_type in SIMPLE:
             return np.asarray(SIMPLE[node.op_type](*x))

@@ -228,6 +228,6 @@ def expression(text: str) -> str:
     try:
         size_text.names(text)
         size_text.value(text, dict.fromkeys(size_text.names(text), 1))
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError):  # a file may have anything for a size
         return identifier(text)
     return text if size_text.names(text) else identifier(text)

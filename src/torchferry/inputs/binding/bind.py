@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from torchferry.edits.inputs import BindByName, Narrow
 from torchferry.errors import UsageError, did_you_mean
 from torchferry.inputs.binding import asked as asking
 from torchferry.inputs.binding import examples as further
-from torchferry.inputs.binding import file_from_elsewhere, misbound, trees
+from torchferry.inputs.binding import file_from_elsewhere, misbound, saved_program, trees
 from torchferry.inputs.binding.arguments import Reading, by_name, positional_names, readings
 from torchferry.inputs.binding.callee import Callee, find
 from torchferry.inputs.binding.feeds import Feeder, dtype_name
@@ -50,7 +51,10 @@ def bind(case: Case) -> Step:
     """Return the model as a plain function of tensors, or what its own example raised."""
     job = case.job
     _check_ranges(job.ranges)
-    called = _called(job, find(job.model))
+    model = saved_program.loaded(Path(job.model), trust=job.trust) if isinstance(job.model, str | Path) else job.model
+    if isinstance(model, Step):
+        return model
+    called = _called(job, find(model))
     if isinstance(called, Step):
         return called
     if (nothing := nothing_to_give(called.callee, called.observed)) is not None:
@@ -173,12 +177,12 @@ def _sizes(job: Job, called: Called, parts: tuple[InputRole, ...], asked: asking
     if asked.axes == {} and not must:
         return nothing_moves(prepared.tensors), ()
     seconds = min(max(PATIENCE * called.observed.seconds, SHORTEST), LONGEST)
-    prober = Prober(prepared.flat, prepared.tensors, parts, calls=CALLS, seconds=seconds)
-    prober.seconds_per_call = called.observed.seconds
-    prober.outputs = sum(is_output(leaf) for _, leaf in called.observed.outputs)
     names = [asked.inputs.get(i, name) for i, name in enumerate(prepared.names)]
     empty = {name for name, (low, _) in job.ranges.items() if low == 0} | further.empty_axes(feeder, job.examples)
-    found = discover(prober, names, asked.axes, must, empty, lambda: list(further.taken(feeder, job.examples)))
+    with Prober(prepared.flat, prepared.tensors, parts, calls=CALLS, seconds=seconds) as prober:
+        prober.seconds_per_call = called.observed.seconds
+        prober.outputs = sum(is_output(leaf) for _, leaf in called.observed.outputs)
+        found = discover(prober, names, asked.axes, must, empty, lambda: list(further.taken(feeder, job.examples)))
     example = [tuple(t.shape) for t in prepared.tensors]
     dims, beyond = _with_ranges(job.ranges, found, example)
     found = narrowed(replace(found, dims=dims), job.edits_for(Narrow), names, example)

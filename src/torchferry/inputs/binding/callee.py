@@ -7,7 +7,6 @@ import inspect
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -74,21 +73,11 @@ def _materialised(module: torch.nn.Module | None) -> None:
 
 def _inside(model: Any) -> Any:
     """Return what a wrapper wraps, or None."""
-    if isinstance(model, str | Path):
-        return _loaded(Path(model))
     if isinstance(model, functools.partial):
         return model.func
     if isinstance(model, torch.nn.DataParallel | torch.nn.parallel.DistributedDataParallel):
         return model.module
     return behind_compiled(model)
-
-
-def _loaded(path: Path) -> Any:
-    if path.suffix != ".pt2":
-        raise UsageError(f"cannot take `{path}` as a model: give a module, or a file saved with torch.export.save (.pt2)")
-    if not path.exists():
-        raise UsageError(f"there is no file `{path}`")
-    return torch.export.load(path)
 
 
 def _split(model: Any) -> tuple[Any, torch.nn.Module | None, str]:

@@ -7,7 +7,6 @@ the other. Branches and loops of the user's code show up there too, so each tie 
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +15,7 @@ import sympy
 import torch
 
 from torchferry import eager
+from torchferry.foreign.python_warnings import no_warnings
 from torchferry.foreign.torch_dynamo import ConstantSource
 from torchferry.foreign.torch_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext, expression
 from torchferry.foreign.torch_tracing import LOGGERS, FakeTensorMode
@@ -32,8 +32,7 @@ def symbolic_sizes(module: torch.nn.Module, tensors: Sequence[torch.Tensor]) -> 
     try:
         fakes = [_symbolic(mode, f"input_{i}", t) for i, t in enumerate(tensors)]
         named = {(i, a): _expression(n) for i, fake in enumerate(fakes) for a, n in enumerate(fake.shape)}
-        with mode, eager.untouched(module), eager.plainly(), warnings.catch_warnings(), torch.no_grad(), _quiet():
-            warnings.simplefilter("ignore")
+        with mode, eager.untouched(module), eager.plainly(), no_warnings(), torch.no_grad(), _quiet():
             module(*fakes)
     except Exception:  # data-dependent code, foreign calls: then there are no hints, and trying must do
         return {}

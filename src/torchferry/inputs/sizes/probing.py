@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,12 +11,16 @@ from typing import Any
 import torch
 
 from torchferry import eager
+from torchferry.eager.apart import Apart, Died, can_fork
+from torchferry.foreign.python_warnings import no_warnings
 from torchferry.foreign.torch_tracing import FakeTensorMode
 from torchferry.inputs.values.lookups import Lookup, Lookups
 from torchferry.inputs.values.roles import InputRole
 from torchferry.inputs.values.vary import resized
 
 NOT_TRIED = "not tried"
+LONGEST = 60.0  # seconds that a try of one set of sizes may take in a fork, which may also hang
+FIRST = 5.0  # and the first, of the example, beside twenty times what it takes here
 Axis = tuple[int, int]  # (input, axis)
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -32,13 +35,28 @@ class Refusal:
     rows: int | None = None  # when that module is an embedding
 
 
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """What came of trying one set of sizes."""
+
+    said: Refusal | None
+    lowered: bool  # they were taken with small integers alone
+    calls: int
+    seconds: float  # of the last call that the model took; 0 if there was none
+
+
 class Prober:
-    """Calls the model at other sizes, remembers the answers, and keeps within a budget of calls and seconds."""
+    """Calls the model at other sizes, remembers the answers, and keeps within a budget of calls and seconds.
+
+    Nobody may ever feed these sizes, and a kernel may die of them: they are tried in a fork of this process, where there is
+    such a thing. Use it as a context manager, after which the fork is gone.
+    """
 
     def __init__(
         self, module: torch.nn.Module, tensors: Sequence[torch.Tensor], parts: Sequence[InputRole], *, calls: int, seconds: float
     ) -> None:
         self.module = eager.fresh(module)
+        self._state = eager.SavedState(self.module)  # made once, put back after every call
         self.tensors = tuple(tensors)
         self.parts = tuple(parts)
         self.calls_left = calls
@@ -50,11 +68,19 @@ class Prober:
         self.weights = sum(p.numel() for p in self.module.parameters())
         self.stand_ins: FakeTensorMode | None = None
 
+    def __enter__(self) -> Prober:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if (apart := vars(self).get("_apart")) is not None:
+            apart.__exit__(*raised)
+
     @property
     def spent(self) -> bool:
         """Whether the budget is used up."""
         clock, work = self.ends  # on a busy machine the clock runs while nothing is tried
-        return self.calls_left <= 0 or (time.perf_counter() > clock and time.process_time() > work)
+        worked = time.process_time() + getattr(vars(self).get("_apart"), "seconds", 0.0)
+        return self.calls_left <= 0 or (time.perf_counter() > clock and worked > work)
 
     def refusal(self, shapes: Sequence[Sequence[int]]) -> Refusal | None:
         """Return None if the model runs at these sizes, otherwise what it said."""
@@ -81,6 +107,42 @@ class Prober:
         return self.refusal(shapes) is None
 
     def _try(self, shapes: Shapes) -> Refusal | None:
+        try:
+            attempt = self._asked(shapes)
+        except Died as death:
+            return Refusal(NOT_TRIED if "no answer" in str(death) else f"the model does not survive these sizes: {death}")
+        self.calls_left -= attempt.calls
+        self.lowered |= {shapes} if attempt.lowered else set()
+        self.seconds_per_call = attempt.seconds or self.seconds_per_call
+        return attempt.said
+
+    def _asked(self, shapes: Shapes) -> _Attempt:
+        """Return what comes of trying sizes, apart where that can be: stand-ins have no kernels to die of."""
+        return self._attempt(shapes) if self.stand_ins is not None or self._apart is None else self._apart.ask(shapes)
+
+    @cached_property
+    def _apart(self) -> Apart[Shapes, _Attempt] | None:
+        """A fork that takes the example as this process does; none where there are no forks, or threads and locks are amiss."""
+        if not can_fork(self.module) or self.mixed_runs is None:  # which must be known before there is a fork
+            return None
+        apart = Apart(self._attempt, LONGEST)
+        try:
+            if apart.ask(tuple(tuple(t.shape) for t in self.tensors), FIRST + 20 * self.seconds_per_call).said is None:
+                return apart
+        except Died:
+            pass
+        apart.__exit__()
+        return None
+
+    def _attempt(self, shapes: Shapes) -> _Attempt:
+        """Return what comes of trying sizes, in this process or in a fork of it, whose own copy of this object is its own."""
+        calls, seconds, self.seconds_per_call = self.calls_left, self.seconds_per_call, 0.0
+        said = self._tried(shapes)
+        attempt = _Attempt(said, shapes in self.lowered, calls - self.calls_left, self.seconds_per_call)
+        self.calls_left, self.seconds_per_call = calls, seconds
+        return attempt
+
+    def _tried(self, shapes: Shapes) -> Refusal | None:
         made = tuple(resized(t, s, p) for t, s, p in zip(self.tensors, shapes, self.parts, strict=True))
         if self.mixed_runs:  # a mask that hides nothing is often not looked at: its sizes count when it hides something
             made = tuple(_mixed(t, p) for t, p in zip(made, self.parts, strict=True))
@@ -110,8 +172,7 @@ class Prober:
         self.calls_left -= 1
         began = time.perf_counter()
         try:
-            with eager.untouched(self.module), eager.plainly(), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with eager.kept(self._state), eager.plainly(), no_warnings():
                 if self.stand_ins is None:
                     given = eager.call_on_made_input(self.module, tensors)
                 else:
@@ -183,5 +244,5 @@ def observe(module: Any, tensors: Sequence[torch.Tensor]) -> Observed:
     lookups = Lookups(module)
     began = time.perf_counter()
     with eager.untouched(module), eager.plainly(), lookups:
-        eager.call(call, tuple(tensors))
+        eager.call(call, tuple(tensors), of=module)
     return Observed(seen, lookups.seen, lookups.searched, time.perf_counter() - began, lookups.indexed)

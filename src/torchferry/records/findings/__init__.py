@@ -21,6 +21,7 @@ from torchferry.records.findings.capture import (
     TransformersPatches,
 )
 from torchferry.records.findings.file import (
+    DocumentRefused,
     FileKind,
     IrMissing,
     IrTooNew,
@@ -86,6 +87,7 @@ from torchferry.records.findings.inputs import (
     NoTensorOutput,
     NumpyArrayTaken,
     OutputLeftOut,
+    ProgramNotTrusted,
     RangeBeyondModel,
     Shown,
     SizeGivenUp,
@@ -188,6 +190,7 @@ __all__ = [
     "DeclaredTypeWrong",
     "DiffersBeyondRange",
     "DivisionByZero",
+    "DocumentRefused",
     "DropoutOn",
     "DuplicateInitializer",
     "DuplicateNodeName",
@@ -273,6 +276,7 @@ __all__ = [
     "PathTrouble",
     "ProcessEnded",
     "ProductCutOff",
+    "ProgramNotTrusted",
     "QuantisedPart",
     "RandomOutput",
     "RandomOutputFrozen",

@@ -50,6 +50,15 @@ class NotAModel(Finding):
     file: Sniffed
 
 
+@dataclass(frozen=True, slots=True)
+class DocumentRefused(Finding):
+    """A document beside or inside a model says what torchferry does not take from a file."""
+
+    document: str  # its path, or the key of the metadata that it stands under
+    why: str
+    harmless: bool = False  # the model is used all the same
+
+
 # --- its stamps ------------------------------------------------------------------------------------
 
 

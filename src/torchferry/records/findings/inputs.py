@@ -38,6 +38,13 @@ class ExampleFailed(Finding):
 
 
 @dataclass(frozen=True, slots=True)
+class ProgramNotTrusted(Finding):
+    """The model is a file whose reading runs code that is in it, and nobody said that it may."""
+
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
 class MisboundArgument(Finding):
     """A positional argument (counted from 1) went to another parameter than it is meant for; `names` are all, as meant."""
 

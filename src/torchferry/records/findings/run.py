@@ -218,7 +218,9 @@ class MadeFeedFails(Finding):
 
 @dataclass(frozen=True, slots=True)
 class NoFeedMade(Finding):
-    """No feed can be made from the declarations."""
+    """No feed is made from the declarations, for a reason in words."""
+
+    why: str
 
 
 # --- runs that go wrong in silence -----------------------------------------------------------------------

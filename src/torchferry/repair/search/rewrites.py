@@ -58,7 +58,7 @@ def explore(bound: Bound, changes: Sequence[Prepare], first: Failed) -> Explored
             break
         came = _try(module, bound, changes, _chosen(stops))
     cleared = isinstance(came, Step)
-    findings = tuple(data_dependence(s.fault, Location(*place), s.options, cleared) for place, s in stops.items())
+    findings = tuple(data_dependence(module, s.fault, Location(*place), s.options, cleared) for place, s in stops.items())
     return Explored(findings, tuple(_chosen(stops)), came) if isinstance(came, Step) else Explored(findings)
 
 

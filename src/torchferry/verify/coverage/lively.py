@@ -6,7 +6,6 @@ flat, a threshold is never passed, an expert never asked. The model is a copy, n
 
 from __future__ import annotations
 
-import copy
 import math
 import tempfile
 from collections.abc import Iterator
@@ -83,7 +82,9 @@ def _ambiguous(work: Weights) -> set[str]:
     to be: a weight whose norm is still what it began with is the same before and after it is normalised.
     """
     unnamed = frozenset[str]().union(*(f.recipe.origin for f in (*work.found, *work.few) if f.stored.name not in work.names))
-    by_name = set(work.names.values()) - unnamed
+    # a file keeps equal tensors once: ones that several operators take may be a weight to one, and plain ones to another
+    shared = frozenset[str]().union(*(f.recipe.origin for f in (*work.found, *work.few) if len(f.stored.takers) > 1))
+    by_name = set(work.names.values()) - unnamed - shared
     found = {n for n, t in work.tensors.items() if n not in by_name and uniform(t)}
     lacking = {name.rpartition(".")[0] for name in work.unfound}
     found |= {n for n in unnamed if "." in n and n.rpartition(".")[0] in lacking}
@@ -140,9 +141,8 @@ def _model(bound: Bound, work: Weights, which: Redrawable, draw: int) -> Made | 
     gain, told = GAINS[draw % len(GAINS)], ""
     wanted = {f.recipe.place for f in (*work.found, *work.few) if isinstance(f.recipe, Computed)}
     for _ in range(TRIES):
-        try:
-            twin = copy.deepcopy(bound.module)
-        except Exception:  # generators, locks, script modules: anything may refuse to be copied
+        twin = eager.whole_copy(bound.module)
+        if twin is None:
             return "the model cannot be copied"
         _redraw(twin, bound.prefix, which, gain, draw)
         held = eager_constants.held(twin, bound.prefix)

@@ -15,6 +15,7 @@ from onnx import helper
 from torchferry.verify.coverage.stored import graphs
 
 SELECTOR = "torchferry.mutant"
+ROUNDS = 4096  # that a loop makes at most: many a mutant's condition would never end it
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,14 @@ class Mutant:
 
 
 def schemata(model: onnx.ModelProto, mutants: Sequence[Mutant]) -> onnx.ModelProto:
-    """Return the model with all mutants of its nodes in it; it is changed in place."""
+    """Return the model with all mutants of its nodes in it; it is changed in place.
+
+    Its loops make no more than so many rounds. Whether it gives what the file gives even so, a run without any mutant tells.
+    """
     by_node: dict[tuple[str, str], list[tuple[int, Mutant]]] = {}
     for number, mutant in enumerate(mutants):
         by_node.setdefault((mutant.graph, mutant.node), []).append((number, mutant))
+    _bound_loops(model)
     for place, graph in reversed(list(graphs(model.graph))):  # what is nested first
         nodes: list[onnx.NodeProto] = []
         for node in graph.node:
@@ -45,6 +50,15 @@ def schemata(model: onnx.ModelProto, mutants: Sequence[Mutant]) -> onnx.ModelPro
             graph.node.extend(kept)
     model.graph.input.append(helper.make_tensor_value_info(SELECTOR, onnx.TensorProto.INT64, []))
     return model
+
+
+def _bound_loops(model: onnx.ModelProto) -> None:
+    endless = [n for _, g in graphs(model.graph) for n in g.node if n.op_type == "Loop" and not n.input[0]]
+    if endless:
+        rounds = f"{SELECTOR}.rounds"
+        model.graph.node.insert(0, helper.make_node("Constant", [], [rounds], value_int=ROUNDS))
+        for node in endless:
+            node.input[0] = rounds
 
 
 def _choice(node: onnx.NodeProto, mutants: Sequence[tuple[int, Mutant]]) -> list[onnx.NodeProto]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import onnx
 
 from torchferry import eager
+from torchferry.files import workspace
 from torchferry.records import Fault, Location, Translated
 from torchferry.verify.explain.fingerprint import Index
 from torchferry.verify.explain.provenance import place_of_node
@@ -99,8 +99,8 @@ def _exposed(file: Translated, fine: Callable[[Path], bool]) -> tuple[str, Locat
     path = Path(file.path)
     model = onnx.load(str(path), load_external_data=False)
     names = [o for n in model.graph.node for o in n.output if o]
-    with tempfile.TemporaryDirectory(prefix=".torchferry-") as folder:
-        exposed = Path(folder) / "exposed.onnx"
+    with workspace() as folder:
+        exposed = folder / "exposed.onnx"
         found = _bisect(names, lambda some: fine(expose(model, some, path, exposed)))
     node = next((n for n in model.graph.node if found and found[0] in n.output), None)
     return ("", None) if node is None else (found[0], place_of_node(node, file.provenance))

@@ -15,6 +15,8 @@ import numpy as np
 import onnx
 
 from torchferry import eager
+from torchferry.escape import prose
+from torchferry.files import in_words, publish_directory, weights_named, workspace
 from torchferry.records import Bound, Case, Fault, Tolerance, Translated, Trial
 from torchferry.records.kinds_of_values import AS_GIVEN, SIMPLEST
 from torchferry.verify.arrays import Array, array, arrays
@@ -28,6 +30,7 @@ from torchferry.verify.stage import laid_out
 from torchferry.verify.trials.plans import TrialPlan, example_sizes
 from torchferry.worker import Worker
 
+SCRIPT_NAME = "reproduce.py"
 SCRIPT = '''"""{title}
 
 Run with: python reproduce.py (needs numpy and onnxruntime)
@@ -54,7 +57,16 @@ def write(case: Case, directory: Path) -> Path | None:
         return None
     trial = min(verified.failed, key=lambda t: (t.weights, t.values not in SIMPLEST, sum(t.sizes.values())))
     args = call_of(bound, trial)
-    directory.mkdir(parents=True, exist_ok=True)
+    with in_words(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+        with workspace(near=directory / SCRIPT_NAME) as folder:
+            _write(case, trial, args, folder)
+            publish_directory(folder, directory, last=SCRIPT_NAME)
+    return directory / SCRIPT_NAME
+
+
+def _write(case: Case, trial: Trial, args: Call, directory: Path) -> None:
+    verified, bound = case.value("verify"), case.value("inputs")
     with _at(case, trial) as bench:
         part = _part(case, bench, trial, args) if bench is not None else None
         if part is None:
@@ -68,9 +80,7 @@ def write(case: Case, directory: Path) -> Path | None:
             nodes = len(part.model.graph.node)
             words = f"model.onnx is {nodes} node{'s' if nodes > 1 else ''} of the file, fed as in this trial: {part.words}."
     np.savez(directory / "trial.npz", **data)  # type: ignore[arg-type]
-    script = directory / "reproduce.py"
-    script.write_text(_script(trial, verified.tolerance, words), encoding="utf-8")
-    return script
+    (directory / SCRIPT_NAME).write_text(_script(trial, verified.tolerance, words), encoding="utf-8")
 
 
 @contextmanager
@@ -134,15 +144,16 @@ def _data(bound: Bound, file: Translated, args: Call) -> dict[str, Array]:
 
 
 def _copy_model(source: Path, target: Path) -> None:
-    """Copy a model with the weights that lie beside it."""
-    shutil.copyfile(source, target)
-    model = onnx.load(str(source), load_external_data=False)
-    beside = {e.value for t in model.graph.initializer for e in t.external_data if e.key == "location"}
-    for name in beside:
-        shutil.copyfile(source.parent / name, target.parent / name)
+    """Copy a model with the weights that lie beside it; those in folders below go into the file."""
+    beside = weights_named(source)
+    if any(Path(name).name != name for name in beside):
+        onnx.save(onnx.load(str(source)), str(target))
+        return
+    for name, to in {source.name: target.name, **{name: name for name in beside}}.items():
+        shutil.copyfile(source.parent / name, target.parent / to)
 
 
 def _script(trial: Trial, allowed: Tolerance, words: str) -> str:
     told = "; ".join(d.words for d in trial.differences)
-    title = f"Trial {trial.name}: {told}\n\n{words}".replace("\\", "/").replace('"""', "'''")
+    title = prose(f"Trial {trial.name}: {told}\n\n{words}").replace("\\", "/").replace('"""', "'''")
     return SCRIPT.format(title=title, rtol=allowed.rtol, share=allowed.share)

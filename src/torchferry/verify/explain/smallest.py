@@ -5,12 +5,11 @@ That a value is the wrong one is proven, not guessed: with eager's value put in 
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
 import onnx
 
+from torchferry.files import workspace
 from torchferry.records import Case, Fault
 from torchferry.records.findings import WrongWhenOptimised
 from torchferry.verify.arrays import Array
@@ -140,8 +139,8 @@ def _before(graph: onnx.GraphProto, value: str, steps: int) -> set[str]:
 
 
 def _run(worker: Worker, model: onnx.ModelProto, feeds: dict[str, Array], **options: object) -> list[Array] | Fault:
-    with tempfile.TemporaryDirectory(prefix=".torchferry-") as folder:
-        path = Path(folder) / "part.onnx"
+    with workspace() as folder:
+        path = folder / "part.onnx"
         onnx.save(model, str(path))
         key = worker.open(path, **options)
         got = key if isinstance(key, Fault) else worker.run(key, feeds)

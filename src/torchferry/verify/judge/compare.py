@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
+from torchferry.foreign.python_warnings import no_warnings
 from torchferry.records import Difference, Tolerance
 from torchferry.verify.arrays import Array, is_float, wide
 
@@ -55,8 +55,7 @@ def spread(values: Array, columns: Sequence[float] = ()) -> Array:
         return np.zeros(())
     rows = numbers.size // numbers.shape[-1] if numbers.ndim > 1 and numbers.shape[-1] else 0
     deviation = np.nanstd if np.isnan(numbers).any() else np.std  # the same where nothing is missing, in half the time
-    with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
-        warnings.simplefilter("ignore", RuntimeWarning)  # a column without a single number
+    with no_warnings(), np.errstate(over="ignore", invalid="ignore"):  # a column without a single number
         if rows < ENOUGH_ROWS:
             shares = np.asarray(columns) if numbers.ndim and len(columns) == numbers.shape[-1] else np.ones(())
             return np.nan_to_num(deviation(numbers)) * shares

@@ -110,12 +110,16 @@ def watch(module: torch.nn.Module, args: Sequence[torch.Tensor], *, grad: bool =
 
     With `margins` those are kept; with `grad` they also know how they came of `args`.
     """
-    watched = WatchedCall()
-    mode = _Watch(watched, args, grad, margins)
-    with eager.untouched_rng(), eager.plainly(), torch.set_grad_enabled(grad), mode:
-        eager.seed_all(0)
-        watched.outputs = tuple(o.detach() for o in module(*mode.given))
-    return watched
+
+    def run() -> WatchedCall:
+        watched = WatchedCall()
+        mode = _Watch(watched, args, grad, margins)
+        with eager.untouched_rng(), eager.plainly(), torch.set_grad_enabled(grad), mode:
+            eager.seed_all(0)
+            watched.outputs = tuple(o.detach() for o in module(*mode.given))
+        return watched
+
+    return eager.protected(module, run)
 
 
 class _Watch(TorchFunctionMode):

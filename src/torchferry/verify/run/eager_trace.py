@@ -18,6 +18,7 @@ from torchferry.foreign.torch_operators import is_mutable
 from torchferry.foreign.torch_trees import arg_tree_leaves
 from torchferry.records import Location
 from torchferry.verify.arrays import Array, array
+from torchferry.verify.run.sums_in_turn import in_turn
 
 SORTING = ("sort", "topk", "argmax", "argmin", "argsort", "max", "min", "kthvalue", "mode", "median", "_unique2", "unique_dim")
 # ops with one right result: exactly rounded, or no arithmetic at all
@@ -57,6 +58,7 @@ class Note:
     takes: tuple[int, ...] = ()  # which earlier ops, by their place on the trace, made or changed what it was given
     scale: float = 0.0  # how large the numbers are that were added up: what is left of them may be far smaller
     size: int = 0  # how many numbers came out
+    lost: float = 0.0  # by how much a plain sum is another if taken one number after the other
 
 
 @dataclass(slots=True)
@@ -118,6 +120,7 @@ class _Recorder(Watching):
                 makers,
                 _scale(str(func), taken) if keep else 0.0,
                 sum(r.numel() for r in results),
+                _lost_in_turn(func, args, out) if keep else 0.0,
             )
         )
         self.makers.update((_storage(r), len(self.trace.notes) - 1) for r in results if keep)
@@ -165,7 +168,7 @@ def _place(frame: FrameType | None, names: dict[int, str]) -> Location | None:
         if path is None and (owner := frame.f_locals.get("self")) is not None and id(owner) in names:
             path = names[id(owner)]
         if file == calls.__file__:
-            entered = frame.f_code.co_name == "call"
+            entered = frame.f_code is calls.called.__code__
             break
         match whose_code.owner(file):
             case "user":
@@ -217,6 +220,12 @@ def _scale(op: str, taken: list[torch.Tensor]) -> float:
         return 0.0
     scale = math.prod(_root_mean_square(t.detach()) for t in factors)
     return (scale**2 if "var" in name else scale) if math.isfinite(scale) else 0.0
+
+
+def _lost_in_turn(func: Any, args: tuple[Any, ...], out: Any) -> float:
+    other = in_turn(op_name(func), func, args, out)
+    apart = (other.double() - out.double()).abs().max().item() if other is not None else 0.0
+    return apart if math.isfinite(apart) else 0.0
 
 
 def _root_mean_square(tensor: torch.Tensor) -> float:

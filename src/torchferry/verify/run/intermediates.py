@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 import onnx
 from onnx import numpy_helper
 
+from torchferry.files import workspace
 from torchferry.records import Fault
 from torchferry.verify.arrays import Array
 from torchferry.verify.run.both_sides import BothSides, Call
@@ -53,8 +53,8 @@ def opened(sides: BothSides) -> Iterator[Inside | Fault]:
     path = Path(sides.file.path)
     model = sides.model
     names = telling(model.graph)
-    with tempfile.TemporaryDirectory(prefix=".torchferry-") as folder:
-        key = sides.worker.open(expose(model, names, path, Path(folder) / "inside.onnx"), level="none")
+    with workspace() as folder:
+        key = sides.worker.open(expose(model, names, path, folder / "inside.onnx"), level="none")
         if isinstance(key, Fault):
             yield key
             return

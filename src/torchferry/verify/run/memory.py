@@ -23,7 +23,8 @@ def little_memory() -> Iterator[None]:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (held + ROOM if hard == resource.RLIM_INFINITY else min(held + ROOM, hard), hard))
+    lid = held + ROOM if soft == resource.RLIM_INFINITY else min(held + ROOM, soft)  # what the user has set is never raised
+    resource.setrlimit(resource.RLIMIT_AS, (lid, hard))
     try:
         yield
     finally:

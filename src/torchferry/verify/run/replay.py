@@ -12,7 +12,6 @@ file's place, at that operator alone, and only where the keys that both found ar
 
 from __future__ import annotations
 
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ import onnx
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from torchferry import eager
+from torchferry.files import workspace
 from torchferry.records import Fault, Location
 from torchferry.verify.arrays import PRECISION, Array, array, is_float, wide
 from torchferry.verify.run.both_sides import BothSides, Call
@@ -35,6 +35,7 @@ from torchferry.verify.run.subgraph import between
 ROUNDS = 400  # runs of a stretch of the file; each gets further, or it is over
 STRETCH = 32  # values that are looked at in one run
 UNITS = 4.0  # units in the last place that a value may be off by and still be eager's
+TIMES_LOST = 2.0  # what a sum loses in other orders, beside what it loses if taken in turn
 MOST_BYTES = 256 * 2**20  # of a file with its weights, and of eager's values, that are replayed
 MOST_VALUES = 2**25
 MOST_AXES, MOST_TURNED = 5, 2**12  # of values that are also looked for with their axes in another order
@@ -157,8 +158,8 @@ class _Replay:
         here = {n: put[n] for n in names if n in put}
         if not wanted:
             return here
-        with tempfile.TemporaryDirectory(prefix=".torchferry-") as folder:
-            file = Path(folder) / "rest.onnx"
+        with workspace() as folder:
+            file = folder / "rest.onnx"
             rest = between(self.model, put, wanted)
             for node in rest.graph.node:  # one of a node's outputs may have given way to eager's, and another not
                 node.output[:] = [f"{o}.own" if o in put else o for o in node.output]
@@ -299,7 +300,9 @@ def _slack(value: Array, note: Note | None) -> float:
     if note.location.op in BOUNDED:
         return 2 / UNITS  # two units in the last place of its range: onnxruntime's sigmoid is off by 1.4e-7 at -12
     if note.terms > 1:
-        return max(_usual(value), note.scale) * note.terms**0.5
+        return max(
+            max(_usual(value), note.scale) * note.terms**0.5, TIMES_LOST * note.lost / (UNITS * PRECISION[value.dtype.name])
+        )
     return _usual(value)
 
 

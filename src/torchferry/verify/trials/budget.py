@@ -15,7 +15,7 @@ from torchferry.verify.trials.work import NO_LOOPS, Loops, Work
 ESSENTIAL = 4  # trials that run whatever they cost
 USUAL = 16  # the same, for a model that is not large, unless the user said how long trials may take
 DIRECTED = 4  # times as many directed trials as ordinary ones, at most
-WORK = 1.2e10  # multiply-adds for the ordinary trials, and again for the directed ones: some seconds of one core for each
+WORK = 1e10  # multiply-adds for the ordinary trials, and again for the directed ones: some seconds of one core for each
 CHEAP = 1e8  # multiply-adds of a call of which there can be many
 LARGE = 256 * 2**20  # bytes of weights above which a trial takes seconds
 SHARE = 8  # one trial may cost this part of all work

@@ -127,7 +127,7 @@ class _Search:
         self.left -= 1
         self.tries.budget.pay({}, directed=True, trial=False)
         try:
-            with little_memory(), eager.untouched(self.tries.module), eager.on_made_input(self.tries.module):
+            with little_memory(), eager.kept(self.tries.state), eager.on_made_input(self.tries.module):
                 seen = watch(self.tries.module, args, margins=True)
         except Exception:  # the user's forward may refuse an input in any way it likes
             return None

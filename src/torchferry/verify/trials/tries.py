@@ -26,11 +26,13 @@ class Tries:
     finite: bool = True  # the example's outputs are: then an overflow at made-up values is nobody's business
     decisions: dict[Key, Decision] = field(default_factory=dict)  # all that were met so far, with all sides taken
     module: torch.nn.Module = field(init=False)  # a copy, put back as it was after each call
+    state: eager.SavedState = field(init=False)  # which it is put back to
     links: Links = field(default_factory=dict)  # sizes that a file from elsewhere names apart and that belong together
     domain: Any = None  # the values that the caller says there are: ranges by input, or a function that makes all calls
 
     def __post_init__(self) -> None:
         self.module = eager.fresh(self.bound.module)
+        self.state = eager.SavedState(self.module)
 
     def takes(self, plan: TrialPlan, *, finite: bool = True) -> bool:
         """Return whether eager takes a call, and stays finite with it where that is asked."""
@@ -65,7 +67,7 @@ class Tries:
         if not self._within_domain(args):
             return None
         try:
-            with little_memory(), eager.untouched(self.module), eager.on_made_input(self.module):
+            with little_memory(), eager.kept(self.state), eager.on_made_input(self.module):
                 seen = watch(self.module, args)
         except Exception:  # the user's forward may refuse an input in any way it likes
             return None

@@ -71,7 +71,7 @@ def _climb(tries: Tries, target: UntakenSide, start: tuple[torch.Tensor, ...]) -
         tries.budget.pay({}, directed=True, trial=False)
         leaves = tuple(a.requires_grad_() if a.is_floating_point() else a for a in at)
         try:
-            with eager.untouched(tries.module), eager.on_made_input(tries.module):
+            with eager.kept(tries.state), eager.on_made_input(tries.module):
                 seen = watch(tries.module, leaves, grad=True)
                 decision = seen.decisions.get(target.key)
                 if decision is None:

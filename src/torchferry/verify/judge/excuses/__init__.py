@@ -3,7 +3,16 @@
 They are asked in this order: those that cost little first.
 """
 
-from torchferry.verify.judge.excuses import beyond_range, cut_off, float64_truth, padding, rounding, step_by_step, undetermined
+from torchferry.verify.judge.excuses import (
+    beyond_range,
+    cut_off,
+    float64_truth,
+    padding,
+    rounding,
+    singular,
+    step_by_step,
+    undetermined,
+)
 from torchferry.verify.judge.excuses.excuse import Excuse
 
 EXCUSES: tuple[Excuse, ...] = (
@@ -13,6 +22,7 @@ EXCUSES: tuple[Excuse, ...] = (
     padding.EXCUSE,
     step_by_step.EXCUSE,
     undetermined.EXCUSE,
+    singular.EXCUSE,
     beyond_range.EXCUSE,
 )
 # For a file that was shown to be wrong: whether rounding explains some more of it changes nothing.

@@ -14,10 +14,10 @@ from torchferry.eager.watching import Watching
 from torchferry.foreign.torch_operators import is_mutable
 from torchferry.verify.arrays import Array, arrays
 from torchferry.verify.run.eager_trace import BOUNDED, EXACT, PRODUCTS, op_name, terms
+from torchferry.verify.run.sums_in_turn import PLAIN, in_turn, moved_by_its_mean
 
 # Kernels approximate these to a unit in the last place of their argument, not of each result.
-OF_ARGUMENT = ("norm", "sin", "cos", "tan", "exp", "pow", "cdist", "lstm", "gru", "rnn", "fft")
-PLAIN_SUMS = ("sum", "mean", "cumsum")
+OF_ARGUMENT = ("norm", "sin", "cos", "tan", "exp", "pow", "cdist", "lstm", "gru", "rnn", "fft", "linalg_", "cholesky", "solve")
 FUSED = ("addcmul", "addcdiv")  # a product and a sum, which one kernel rounds once and another twice
 RECURRENT = ("lstm", "gru", "rnn")  # made of gates
 GATED = ("silu", "gelu", "mish")
@@ -37,6 +37,24 @@ def nudged(module: torch.nn.Module, args: tuple[Any, ...], seed: int, size: floa
         except Exception:  # an input at the edge of what the model takes; torch.cond and its like do not bear being watched
             continue
     return []
+
+
+def summed_in_turn(module: torch.nn.Module, args: tuple[Any, ...]) -> list[Array]:
+    """Return the outputs with every plain sum taken in turn; none where that cannot be."""
+    try:
+        with _InTurn():
+            return arrays(eager.call(eager.fresh(module), args))
+    except Exception:  # torch.cond and its like do not bear being watched
+        return []
+
+
+class _InTurn(Watching):
+    """While it is on, plain sums are taken in turn."""
+
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        out = func(*args, **kwargs)
+        other = in_turn(op_name(func), func, args, out)
+        return out if other is None else other
 
 
 class Noisy(Watching):
@@ -62,6 +80,8 @@ class Noisy(Watching):
                 whole, out.abs() * math.sqrt(terms(str(func), given, [out]))
             )
         if isinstance(out, tuple) and not is_mutable(func):
+            if (far := moved_by_its_mean(op_name(func), args, out)) is not None:
+                out = (out[0] + _signs(out[0], self._generator) * far, *out[1:])
             return tuple(self._noisy(o, scale, terms(str(func), given, [o])) if _float(o) else o for o in out)
         if not _float(out):
             return out
@@ -83,7 +103,7 @@ def _of_sizes(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch
     name = op_name(func)
     if name == "linalg_cross":
         return _longest_cross(*args[:2])
-    if name not in (*PLAIN_SUMS, *PRODUCTS, *FUSED, "convolution") or is_mutable(func):
+    if name not in (*PLAIN, *PRODUCTS, *FUSED, "convolution") or is_mutable(func):
         return None
     whole = func(*(a.abs() if _float(a) else a for a in args), **kwargs)
     return whole if _float(whole) else None

@@ -1,0 +1,124 @@
+"""Run the tests with other releases of what torchferry stands on, each in a virtual environment of its own, and write the table.
+
+    python benchmarks/versions.py torch==2.15.0 onnxruntime==1.24.4
+    python benchmarks/versions.py --all torch==2.15.0     # every test of `make test`, not the stated subset
+
+An environment is made in `build/versions/` on first use; one with another torch takes some 5 GB. What a run gives is kept in
+`benchmarks/versions.json`, from which `docs/versions.md` is written anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import venv
+from pathlib import Path
+from typing import TypedDict
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).parent.parent
+ROOMS, KEPT, PAGE = ROOT / "build" / "versions", ROOT / "benchmarks" / "versions.json", ROOT / "docs" / "versions.md"
+# What meets the other side's private names, messages and kernels; the rest runs on what these give.
+SUBSET = (
+    "tests/foreign",
+    "tests/inputs",
+    "tests/eager",
+    "tests/capture",
+    "tests/translate",
+    "tests/catalogue",
+    "tests/test_scenarios.py",
+)
+HEAD = """# Releases that were tried
+
+`python benchmarks/versions.py torch==2.15.0` makes an environment with that release, and with the newest of everything else that
+`constraints.txt` names; it runs the tests there, and writes this table. "subset" is {subset}; "all" is what `make test` runs.
+A newer release is used all the same: `torchferry doctor` and every report say that it is untested.
+
+| release | tests | passed | failed | skipped | what fails |
+|---|---|---|---|---|---|
+"""
+
+
+class Row(TypedDict):
+    """What the tests came to with one release."""
+
+    tests: str
+    passed: int
+    failed: list[str]
+    skipped: int
+
+
+def main() -> None:
+    """Run the tests with each release that is named; write the table of all that were ever run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("releases", nargs="*", metavar="NAME==VERSION")
+    parser.add_argument("--all", action="store_true", help="run every test, not the stated subset")
+    asked = parser.parse_args()
+    rows: dict[str, Row] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    for release in asked.releases:
+        if not re.fullmatch(r"[a-z-]+==[\w.]+", release):
+            parser.error(f"{release!r} is no NAME==VERSION")
+        rows[release] = tried(environment(release), asked.all)
+        KEPT.write_text(json.dumps(dict(sorted(rows.items())), indent=1) + "\n", encoding="utf-8")
+    PAGE.write_text(page(rows), encoding="utf-8")
+
+
+def environment(release: str) -> Path:
+    """Return the Python of an environment with a release, and with this checkout in it."""
+    room = ROOMS / release.replace("==", "-")
+    python = room / "bin" / "python"
+    if not (room / "ready").exists():
+        venv.create(room, with_pip=True)
+        name = release.partition("==")[0]
+        committed = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+        pins = [line for line in committed if line.partition("==")[0] != name]
+        (room / "constraints.txt").write_text("\n".join(pins), encoding="utf-8")
+        install = [str(python), "-m", "pip", "install", "--quiet", "--constraint", str(room / "constraints.txt"), release]
+        subprocess.run([*install, "--editable", f"{ROOT}[test]"], check=True)
+        (room / "ready").touch()
+    return python
+
+
+def tried(python: Path, everything: bool) -> Row:
+    """Return what the tests come to in an environment."""
+    report = python.parent.parent / "report.xml"
+    report.unlink(missing_ok=True)
+    chosen = () if everything else SUBSET
+    command = [
+        str(python),
+        "-m",
+        "pytest",
+        "-n",
+        "2",
+        "--dist",
+        "loadgroup",
+        "-m",
+        "not slow and not compat",
+        f"--junitxml={report}",
+    ]
+    subprocess.run([*command, *chosen], cwd=ROOT, check=False)
+    if not report.exists():
+        sys.exit(f"{python}: the tests did not run to their end")
+    cases = list(ElementTree.parse(report).getroot().iter("testcase"))
+    failed = [c for c in cases if c.find("failure") is not None or c.find("error") is not None]
+    skipped = sum(c.find("skipped") is not None for c in cases)
+    names = sorted(f"{c.get('classname', '').replace('.', '/')}.py::{c.get('name')}" for c in failed)
+    return Row(tests="all" if everything else "subset", passed=len(cases) - len(failed) - skipped, failed=names, skipped=skipped)
+
+
+def page(rows: dict[str, Row]) -> str:
+    """Return the page with its table."""
+    head = HEAD.format(subset=", ".join(f"`{part}`" for part in SUBSET))
+    lines = [
+        f"| {release.replace('==', ' ')} | {r['tests']} | {r['passed']} | {len(r['failed'])} | {r['skipped']} "
+        f"| {'<br>'.join(f'`{name}`' for name in r['failed']) or '-'} |"
+        for release, r in sorted(rows.items())
+    ]
+    return head + "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

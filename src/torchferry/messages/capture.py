@@ -1,0 +1,176 @@
+"""What torch.export and dynamo say: control flow, sizes, containers, state."""
+
+from torchferry.messages.mechanism import EXPORT, Mechanism
+
+MECHANISMS = (
+    Mechanism(
+        "attention mask built with vmap",
+        "transformers makes its attention mask with vmap, and this torch cannot capture a vmap there.",
+        "Export through torchferry, which puts a mask without vmap in its place and compares; or take a pair of torch and "
+        'transformers that fit each other; or `attn_implementation="eager"`.',
+        (
+            r"_vmap_for_bhqkv",
+            r"masking_utils\.py[^\0]*?vmap",
+            r"Current active mode .{0,200}? not registered",
+            r"sdpa_mask_\w+.{0,400}?vmap",
+        ),
+        "CAP060",
+        EXPORT,
+    ),
+    Mechanism(
+        "environment of the process",
+        "It is not the model: torch's caches ask for {part}, and this process (a container, a read-only home) has none.",
+        "Set `USER` and `TORCHINDUCTOR_CACHE_DIR` to something writable, or run as a user that the system knows.",
+        (
+            r"(?P<part>getpwuid\(\): uid not found: \d+)",
+            r"(?:PermissionError|Read-only file system)[^\n]*?(?P<part>/[^\s']*(?:torchinductor|triton|\.cache|inductor)[^\s']*)",
+            r"(?P<part>OMP: Error #\d+[^\n]*)",
+        ),
+    ),
+    Mechanism(
+        "custom operator without a fake kernel",
+        "`{op}` is an operator of somebody's own. torch.export runs it on tensors without values, and it has no rule for these.",
+        "Give it one with `torch.library.register_fake`; then tell torchferry how to translate it: `torchferry.register_op`.",
+        (
+            r"There was no (?:fake|meta|abstract) impl(?:ementation)? registered for <?(?:CustomOpDef\()?(?P<op>[\w:.]+)",
+            r"(?P<op>\w+(?:::|\.)\w[\w.]*):? (?:attempted to run this operator with Meta tensors|.{0,40}no (?:fake|meta|abstract) impl)",
+            r"UnsupportedOperatorException: (?P<op>[\w.:]+)",
+            r"unsupported operator: (?P<op>(?!aten)[\w.:]+)",
+        ),
+        "CAP012",
+        EXPORT,
+    ),
+    Mechanism(
+        "unsupported input/output container",
+        "An argument or a result is a `{type}`: only tensors, numbers, tuples, lists and dicts (or classes that were registered) "
+        "can cross.",
+        "Pass or return plain tensors: a wrapper whose `forward` unpacks it; `use_cache=False`, or past keys as tuples, for a "
+        "language model's cache; numpy and strings stay outside..",
+        (
+            r"Unsupported input type <class '(?P<type>[\w.]+)'>",
+            r"received an input of unsupported type: (?P<type>[\w.]+)",
+            r"Only tuples, lists and Variables[^\n]*?but got (?:unsupported type )?(?P<type>[\w.]+)",
+            r"Only tuples, lists and Variables(?: are)? supported as JIT",
+            r"Export only supports pytree containers",
+            r"Found (?:<class ')?(?P<type>[\w.]+)(?:'>)? in (?:in|out)put, which is not a known type",
+            r"Type '(?P<type>[^']+)' cannot be traced\. Only Tensors",
+            r"Tracer cannot infer type of (?P<type>[^\n]{1,60})",
+            r"Encountering a (?P<type>dict|list) at the output of the tracer",
+            r"Unsupported (?:output|value) type:? <?(?:class )?'?(?P<type>[\w.]+)",
+            r"(?:Invalid|unsupported) (?:input|output)s? type:? (?:<class ')?(?P<type>[\w.]+)",
+            r"(?P<type>\w*Cache) (?:object|instance)s? (?:is|are) not (?:supported|registered)",
+            r"expected Tensor or (?:Tuple|List)[^\n]{0,80}but got(?: an? )?(?P<type>[\w.]+)",
+            r"graph output (?:is|of) (?:type )?(?P<type>[\w.]+)[^\n]{0,40}not supported",
+            r"only accept(?:s|ed)? (?:tuple|tensor)s?[^\n]{0,60}(?:got|but) (?P<type>[\w.]+)",
+        ),
+        "INP021",
+        EXPORT,
+    ),
+    Mechanism(
+        "module mutated in forward",
+        "forward sets `{name}`: a captured program has no place for what a call leaves behind.",
+        "Keep it in a local variable or return it; a tensor that has to stay is a buffer (`register_buffer`), and becomes an input "
+        "and an output.",
+        (
+            r"Mutating module attribute (?P<name>[\w.]+)",
+            r"attributes? (?P<name>self\.[\w.]+)[^\n]{0,40} (?:was|were) assigned during export",
+            r"(?P<name>self\.[\w.]+)[^\n]{0,40} assigned during export",
+            r"Attribute '(?P<name>\w+)' on an outer-scope object was changed",
+            r"(?:set|mutat)\w* attribute '?(?P<name>[\w.]+)'? (?:of|on) (?:a )?(?:nn\.)?module[^\n]{0,60}(?:export|trac)",
+            r"side effects? [^\n]{0,60}(?:module|attribute)[^\n]{0,40}not (?:allowed|supported)",
+            r"Detected mutations? to a? ?(?:buffer|parameter|module)",
+        ),
+        "NUM004",
+        EXPORT,
+    ),
+    Mechanism(
+        "dynamic dimension names wrong",
+        "What was said of moving sizes does not match the call: {name}.",
+        "`dynamic_shapes` has the structure of the arguments (a dict by the names of forward's parameters, or a tuple in their order); "
+        "`dynamic_axes` has the names in `input_names`. torchferry finds the moving sizes by trying.",
+        (
+            r"Detected mismatch between the structure of `?inputs`? and `?dynamic_shapes`?[^\n]*?(?P<name>`[^\n]+)?$",
+            r"Provided key (?P<name>\S+) for dynamic axes is not a valid input/output name",
+            r"(?:top-level keys|arg names) [^\n]{0,20}dynamic_shapes[^\n]*?(?P<name>\[[^\n]+\])?$",
+            r"When `?dynamic_shapes`? is specified as (?P<name>[^\n]{1,80})",
+            r"Unexpected (?:input|dynamic_shape)[^\n]{0,60}dynamic_shapes[^\n]{0,20}",
+            r"dynamic_shapes[^\n]{0,60}(?:must|should|expected)[^\n]{0,80}",
+        ),
+        "INP008",
+        EXPORT,
+    ),
+    Mechanism(
+        "dynamic dimension specialised to a constant",
+        "`{dim}` was asked to move, and the model's code, or an example of size 1 (sizes 0 and 1 are taken for constants), fixes it at "
+        "{size}.",
+        "Use an example with that size at 2 or more. If it stays fixed, the line in the message asks for one size: torchferry names "
+        "it, and takes both sides of a branch on a size into the graph.",
+        (
+            r"Not all values of (?P<dim>[\w.]+)[^\n]*?inferred to be a constant \((?P<size>\d+)\)",
+            r"You marked (?P<dim>[^\n]+?) as dynamic but your code specialized it to be a constant \((?P<size>\d+)\)",
+            r"(?P<dim>L\[[^\n]+?\]\.size\(\)\[\d+\])[^\n]*?specialized[^\n]*?\(?(?P<size>\d+)?",
+            r"specialized it to be a constant \((?P<size>\d+)\)",
+            r"Constraints violated \((?P<dim>[^)\n]+)\)",
+            r"Not all values of (?P<dim>[\w.]+)[^\n]*?in the specified range",
+            r"conflicts between user-specified ranges and inferred ranges",
+            r"(?P<dim>\w+) (?:was|were) inferred to be (?:a constant|equal)",
+            r"ConstraintViolationError",
+            r"Cannot (?:make|mark)[^\n]{0,30}dynamic[^\n]{0,40}(?:specializ|constant)",
+        ),
+        "CAP017",
+        EXPORT,
+    ),
+    Mechanism(
+        "data-dependent value or control flow",
+        "Python asks for the value of a tensor (an `if`, a loop, `.item()`, an index): a captured program has no values.",
+        "Write the choice as `torch.where` or `torch.cond`, a loop as `while_loop`; keep a number as a tensor, with a check of "
+        "what is known of it. torchferry rewrites branches and loops of this sort itself, and compares.",
+        (
+            r"Dynamic control flow is not supported",
+            r"GuardOnDataDependentSymNode",
+            r"Could not (?:guard on|extract speciali[sz]ed integer from) data-dependent expression",
+            r"data[- ]dependent (?:branch|jump|operator|control|output|expression|value|shape)",
+            r"DataDependentOutputException",
+            r"DynamicOutputShapeException",
+            r"Unsupported:[^\n]{0,80}(?:generic_jump|\.item\(|Tensor\.item|tolist|dynamic shape operator)",
+            r"symbolically traced variables cannot be used as inputs to control flow",
+            r"Cannot (?:cast|convert) (?:a )?(?:FakeTensor|SymBool|SymInt|Proxy)",
+            r"(?:bool|int|float|len)\(\) (?:of|on) (?:a )?(?:Proxy|FakeTensor|SymInt)",
+            r"The tensor has a non-zero number of elements, but its data is not allocated yet",
+            r"argument '\w+' failed to unpack the object at pos \d+[^\n]*(?:FakeTensor|SymInt)",
+            r"\.numpy\(\) is not supported for tensor subclasses",
+            r"It appears that you're trying to get value out of a tracing tensor",
+        ),
+        "CAP001",
+        EXPORT,
+    ),
+    Mechanism(
+        "example on another device",
+        "The example, a constant of the model and its weights are on different devices.",
+        "Move the model and the example to one device (the CPU will do for an export); make constants on `x.device`.",
+        (r"FakeTensor Device Propagation", r"Unhandled FakeTensor Device"),
+        "INP005",
+        EXPORT,
+    ),
+    Mechanism(
+        "example on another device",
+        "The example, a constant of the model and its weights are on different devices.",
+        "Move the model and the example to one device (the CPU will do for an export); make constants on `x.device`.",
+        (r"Expected all tensors to be on the same device",),
+        "INP005",
+        EXPORT,
+        about_export=True,
+    ),
+    Mechanism(
+        "Python code that the capture cannot follow",
+        "Strict capture reads Python's bytecode, and gave up on `{part}`.",
+        "Export without strict mode (`strict=False`, torch's default by now), or keep that call out of forward.",
+        (
+            r"torch\._dynamo\.exc\.Unsupported:? (?P<part>[^\n]{1,120})",
+            r"torch\._dynamo\.exc\.(?P<part>(?:InternalTorchDynamo|TorchRuntime|BackendCompiler)\w*)",
+            r"Attempted to call function marked as skipped[^\n]{0,20}",
+        ),
+        "",
+        EXPORT,
+    ),
+)

@@ -1,0 +1,241 @@
+"""What others' errors mean: provoked from the real tools where that is cheap, in their words where it is not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from onnx import TensorProto, helper
+
+import torchferry
+from torchferry import catalogue
+from torchferry.messages import explained
+from torchferry.messages.explained import MECHANISMS
+
+CODES = {e.code for e in catalogue.load()}
+
+
+def file(*nodes: Any, kind: int = TensorProto.FLOAT, opset: int = 17, ir: int = 8, dims: Any = ("n", 4), **weights: Any) -> bytes:
+    stored = [onnx.numpy_helper.from_array(v, k) for k, v in weights.items()]
+    ends = [helper.make_tensor_value_info("x", kind, dims)], [onnx.ValueInfoProto(name="y")]
+    graph = helper.make_graph(list(nodes), "g", *ends, stored)
+    return bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir).SerializeToString())
+
+
+def session(made: bytes) -> Any:
+    return onnxruntime.InferenceSession(made, providers=["CPUExecutionProvider"])
+
+
+def relu() -> Any:
+    return session(file(helper.make_node("Relu", ["x"], ["y"])))
+
+
+def x(*shape: int, dtype: Any = np.float32) -> Any:
+    return np.zeros(shape, dtype)
+
+
+def reshaped() -> None:
+    node = helper.make_node("Reshape", ["x", "s"], ["y"])
+    session(file(node, s=np.array([2, 4], np.int64))).run(None, {"x": x(3, 4)})
+
+
+def looked_up() -> None:
+    node = helper.make_node("Gather", ["t", "x"], ["y"])
+    made = file(node, kind=TensorProto.INT64, t=np.zeros((50, 2), np.float32))
+    session(made).run(None, {"x": np.full((1, 4), 77)})
+
+
+class Branch(torch.nn.Module):
+    def forward(self, v: torch.Tensor) -> torch.Tensor:
+        return v * 2 if v.sum() > 0 else v
+
+
+class Fixed(torch.nn.Module):
+    def forward(self, v: torch.Tensor) -> torch.Tensor:
+        return v.reshape(3, 4) * 2
+
+
+class Opaque:
+    pass
+
+
+class Takes(torch.nn.Module):
+    def forward(self, v: torch.Tensor, other: Any) -> torch.Tensor:
+        return v
+
+
+def exported(model: torch.nn.Module, *args: Any, **more: Any) -> None:
+    torch.export.export(model, args, strict=False, **more)
+
+
+def traced() -> None:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        torch.jit.trace(Branch(), torch.ones(2), check_trace=False)
+    raise next(w.message for w in told if isinstance(w.message, torch.jit.TracerWarning))
+
+
+PROVOKED: dict[str, tuple[str, Callable[[], Any]]] = {
+    "another name": ("input names differ from the model's", lambda: relu().run(None, {"z": x(1, 4)})),
+    "nothing fed": ("input names differ from the model's", lambda: relu().run(None, {})),
+    "another type": ("input dtype differs from the model's", lambda: relu().run(None, {"x": x(1, 4, dtype=np.float64)})),
+    "another size": ("input shape differs from the model's", lambda: relu().run(None, {"x": x(1, 5)})),
+    "another rank": ("input shape differs from the model's", lambda: relu().run(None, {"x": x(4)})),
+    "a list": ("input is no array", lambda: relu().run(None, {"x": torch.ones(1, 4)})),
+    "no file": ("file absent", lambda: onnxruntime.InferenceSession("not/there.onnx")),
+    "no model": ("file is damaged, or no ONNX file", lambda: session(b"<html>not a model</html>")),
+    "IR": ("runtime older than the model (opset/IR)", lambda: session(file(helper.make_node("Relu", ["x"], ["y"]), ir=99))),
+    "opset": ("runtime older than the model (opset/IR)", lambda: session(file(helper.make_node("Relu", ["x"], ["y"]), opset=99))),
+    "operator": ("custom operator unknown to the runtime", lambda: session(file(helper.make_node("MyOwn", ["x"], ["y"])))),
+    "old opset": ("opset too low for the operator", lambda: session(file(helper.make_node("Gelu", ["x"], ["y"]), opset=13))),
+    "types": (
+        "type mismatch inside the graph",
+        lambda: session(file(helper.make_node("Add", ["x", "c"], ["y"]), c=np.ones(4, np.int64))),
+    ),
+    "a baked size": ("shape baked at trace", reshaped),
+    "a table": ("index beyond a table", looked_up),
+    "a branch": ("data-dependent value or control flow", lambda: exported(Branch(), torch.ones(2))),
+    "a fixed size": (
+        "dynamic dimension specialised to a constant",
+        lambda: exported(Fixed(), torch.ones(3, 4), dynamic_shapes={"v": {0: torch.export.Dim("rows", min=2)}}),
+    ),
+    "a container": ("unsupported input/output container", lambda: exported(Takes(), torch.ones(2), Opaque())),
+    "a trace": ("data-dependent value or control flow", traced),
+}
+
+
+@pytest.mark.parametrize("name", PROVOKED)
+def test_what_the_tools_really_say_is_explained(name: str) -> None:
+    cause, provoke = PROVOKED[name]
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - whatever the tool raises
+        provoke()
+    found = explained(f"{type(raised.value).__module__}.{type(raised.value).__name__}: {raised.value}")
+    assert found.cause == cause, str(raised.value)
+    assert "{" not in found.command
+
+
+TOLD = [
+    ("AssertionError: Mutating module attribute last_mask during export.", "module mutated in forward", "last_mask"),
+    (
+        "Exporting the operator 'aten::histc' to ONNX opset version 17 is not supported.",
+        "operator has no converter",
+        "aten::histc",
+    ),
+    (
+        "ONNX export failed on an operator with unrecognized namespace mylib::roll3d.",
+        "custom operator without a converter",
+        "mylib",
+    ),
+    (
+        "No ONNX function found for <OpOverload(op='quantized.linear', overload='default')>.",
+        "quantised model not exportable",
+        "linear",
+    ),
+    ("Unsupported: ONNX export of Pad in opset 9. Please try opset version 11.", "opset too low for the operator", "11"),
+    ("Failed to export an ONNX attribute 'onnx::Sub', since it's not constant", "attribute is not constant", "onnx::Sub"),
+    (
+        "TracerWarning: Converting a tensor to a Python integer might cause the trace to be incorrect.",
+        "shape baked at trace",
+        "integer",
+    ),
+    ("Unsupported model IR version: 11, max supported IR version: 10", "runtime older than the model (opset/IR)", "max"),
+    ("libcudnn.so.9: cannot open shared object file: No such file", "GPU libraries missing or mismatched", "libcudnn.so.9"),
+    ("ImportError: cannot import name 'mapping' from 'onnx' (unknown location)", "package versions clash", "mapping"),
+    ("OpenVINO does not support the following ONNX operations: NonZero", "target runtime lacks the operator", "NonZero"),
+    ("values not close enough, max diff: 0.3 (atol: 1e-05) onnx", "exported graph computes something else", ""),
+    ("ValueError: Message onnx.ModelProto exceeds maximum protobuf size of 2GB: 3000000000", "model larger than 2 GB", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "cause", "fact"), TOLD, ids=[cause for _, cause, _ in TOLD])
+def test_facts_are_read_out_of_the_message(text: str, cause: str, fact: str) -> None:
+    found = explained(text)
+    assert found.cause == cause
+    if fact != "max":
+        assert fact in f"{found.means} {found.do}"
+    else:
+        assert (found.facts["got"], found.facts["most"]) == ("11", "10")
+
+
+FOREIGN = [
+    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
+    "RuntimeError: CUDA error: device-side assert triggered",
+    "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!",
+    "RuntimeError: mat1 and mat2 shapes cannot be multiplied (32x512 and 256x10)",
+    "TypeError: forward() missing 1 required positional argument: 'x'",
+    "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
+    "AttributeError: module 'numpy' has no attribute 'bool'.",
+    "ImportError: cannot import name 'AdamW' from 'transformers'",
+    "FileNotFoundError: [Errno 2] No such file or directory: 'data/train.csv'",
+    "ImportError: libGL.so.1: cannot open shared object file: No such file or directory",
+    "RuntimeError: Trying to backward through the graph a second time",
+    "loss is nan, stopping training (fp16 amp)",
+    "IndexError: list index out of range",
+    "_pickle.UnpicklingError: Weights only load failed.",
+    "ModuleNotFoundError: No module named 'cv2'",
+]
+
+
+@pytest.mark.parametrize("text", FOREIGN)
+def test_what_has_nothing_to_do_with_export_is_unknown(text: str) -> None:
+    assert not explained(text)
+
+
+def test_every_mechanism_names_a_page_that_is_there_and_words_that_can_be_filled_in() -> None:
+    for mechanism in MECHANISMS:
+        assert mechanism.code in CODES | {""}
+        assert mechanism.compiled
+    assert explained("x" * 100 + " NO_SUCHFILE").command == "torchferry check model.onnx"
+
+
+@pytest.mark.parametrize(
+    "piece", ["Load model from ", "step 1/3 of exporting\n", "fp16 ", "Unsupported: ONNX export of ", "<class '", "a" * 50 + " "]
+)
+def test_a_long_text_is_read_in_seconds(piece: str) -> None:
+    began = time.perf_counter()
+    explained(piece * 100_000)
+    assert time.perf_counter() - began < 60
+
+
+def test_an_exception_is_explained_in_python() -> None:
+    with pytest.raises(Exception, match="NO_SUCHFILE") as raised:
+        onnxruntime.InferenceSession("not/there.onnx")
+    assert "cause  file absent" in torchferry.explain(raised.value)
+
+
+def command(*words: str, given: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    full = [sys.executable, "-m", "torchferry", *words]
+    return subprocess.run(full, input=given, capture_output=True, text=True, timeout=120, check=False, cwd=cwd)
+
+
+def test_the_command_takes_an_error_or_a_traceback_and_says_when_it_does_not_know() -> None:
+    assert "operator has no converter" in command("explain", "--error", TOLD[1][0]).stdout
+    assert "file absent" in command("explain", given="Traceback ...\nNO_SUCHFILE : Load model from a.onnx failed").stdout
+    unknown = command("explain", given="KeyError: 'labels'")
+    assert (unknown.returncode, "unknown" in unknown.stdout) == (1, True)
+    assert command("explain", given="").returncode == 2
+    assert "\x1b" not in command("explain", "--error", "Invalid Feed Input Name:\x1b]0;owned\x07").stdout
+
+
+def test_a_script_runs_as_it_is_and_what_it_raises_is_explained(tmp_path: Path) -> None:
+    script = tmp_path / "mine.py"
+    script.write_text(
+        "import sys, onnxruntime\nprint(sys.argv[1:], __name__)\nonnxruntime.InferenceSession('no.onnx')\n", encoding="utf-8"
+    )
+    ended = command("mine.py", "--own", cwd=tmp_path)
+    assert ended.stdout == "['--own'] __main__\n"
+    assert ended.stderr.startswith('Traceback (most recent call last):\n  File "mine.py", line 3')
+    assert "next   torchferry check no.onnx" in ended.stderr
+    assert ended.returncode == 1
+    script.write_text("import sys\nsys.exit(7)\n", encoding="utf-8")
+    assert command("mine.py", cwd=tmp_path).returncode == 7
