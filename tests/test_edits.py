@@ -14,12 +14,23 @@ import pytest
 
 import torchferry
 from torchferry.edits.capture import PrepareFloat32Kernels, PrepareQuantised, Rewrite
-from torchferry.edits.check import CastAround, CastOperands, FreeSizes, GraphPass, OtherType, Retype, SetIr, StampOpset
+from torchferry.edits.check import (
+    CastAround,
+    CastOperands,
+    FreeSizes,
+    GraphPass,
+    OtherType,
+    Retype,
+    RewriteConstants,
+    SetIr,
+    StampOpset,
+)
 from torchferry.edits.inputs import Narrow
 from torchferry.edits.stored import kinds, read
 from torchferry.edits.translate import PropagateNan, SessionOptions
 from torchferry.errors import UsageError
 from torchferry.records import Case, Edit, History, Job
+from torchferry.records.rewrites import Counted, MadeConstant, NewShape, Product, Quotient, SizeOf
 from torchferry.records.sites import Site
 from torchferry.report.recipe import script
 from torchferry.result import Result
@@ -29,6 +40,7 @@ ELSEWHERE = [p for p in sorted(SOURCE.rglob("*.py")) if p.relative_to(SOURCE).pa
 PRINTING = {"records", "edits", "report"}
 SITE = Site("model.py", 12, 9, "branch", "cond")
 AROUND = OtherType("erf", from_="double", to="float", inputs=("x", "y"), places=(0, 2))
+POSITIONS = Counted((1, Quotient(Product((SizeOf("x", 1), 2)), 4)), "int64", axis=1, first=0, step=1)
 EXAMPLES = [
     Narrow({"n": (1, None, 2), "b": None}, "CAP007", "holds only there", "model.py", 12),
     Narrow({}, released=("n",)),
@@ -43,7 +55,8 @@ EXAMPLES = [
     Retype("bfloat16", "float"),
     CastOperands("add", ("x",), "float"),
     CastAround((AROUND, OtherType("eye", "attribute", "dtype", "double", "float"))),
-    FreeSizes({"x": {"0": "batch"}}, ({"do": "new-shape", "node": "r", "sizes": [["size", "x", 0], 4]},), {"x": (1, 4)}),
+    FreeSizes({"x": {"0": "batch"}}, (NewShape("r", (SizeOf("x", 0), 4)),), {"x": (1, 4)}),
+    RewriteConstants((MadeConstant("g", "ids", POSITIONS),), {"x": (1, 4)}),
 ]
 
 

@@ -108,11 +108,10 @@ def shapes(found: Mapping[str, Sequence[Size]]) -> str:
 
 def offer_of_moving_sizes(plan: MovingSizes) -> Offer:
     """Return the repair that a plan stands for: axes declared as moving, or only what was baked in computed again."""
-    rewrites = tuple(plan.rewrites)
     title, edit = (
-        ("let the sizes move", FreeSizes(plan.axes, rewrites, plan.example))
+        ("let the sizes move", FreeSizes(plan.axes, plan.rewrites, plan.example))
         if plan.axes
-        else ("compute the baked sizes from the inputs", RewriteConstants(rewrites, plan.example))
+        else ("compute the baked sizes from the inputs", RewriteConstants(plan.rewrites, plan.example))
     )
     return as_guess(title, edit, plan.guess) if plan.guess else (title, edit, "safe")
 

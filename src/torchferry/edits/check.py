@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from torchferry.records import Edit, Facts
+from torchferry.records import Edit
+from torchferry.records.rewrites import SizeRewrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,10 +223,10 @@ class TransposeOperand(GraphPass):
 
 @dataclass(frozen=True, slots=True)
 class RewriteConstants(GraphPass):
-    """Compute constants that hold an example's sizes, by rewrites as `check/passes/shapes.py` reads them."""
+    """Compute constants that hold an example's sizes, in order."""
 
     name = "rewrite-constants"
-    rewrites: tuple[Facts, ...]
+    rewrites: tuple[SizeRewrite, ...]
     example: Mapping[str, tuple[int, ...]]  # the sizes at which both files can be compared
 
 
@@ -235,7 +236,7 @@ class FreeSizes(GraphPass):
 
     name = "free-sizes"
     axes: Mapping[str, Mapping[str, str]]
-    rewrites: tuple[Facts, ...]
+    rewrites: tuple[SizeRewrite, ...]
     example: Mapping[str, tuple[int, ...]]
 
 

@@ -10,12 +10,16 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from torchferry.errors import UsageError, did_you_mean
 from torchferry.records import Edit, Facts
+from torchferry.records.rewrites import Variant
+
+KIND = "is"  # of a field that may hold one of several classes: which it holds
 
 
 def plain(value: Any) -> Any:
     """Return a value as JSON has it: of a record what is not the default, with what can be left out of all of them at the end."""
     if is_dataclass(value):
-        return {_word(f.name): plain(v) for f in _in_order(value) if (v := getattr(value, f.name)) != f.default}
+        said = {_word(f.name): plain(v) for f in _in_order(value) if (v := getattr(value, f.name)) != f.default}
+        return {KIND: type(value).__name__} | said if isinstance(value, Variant) else said
     if isinstance(value, Mapping):
         return {name: plain(v) for name, v in value.items()}
     return [plain(v) for v in value] if isinstance(value, list | tuple) else value
@@ -56,7 +60,11 @@ def _made(kind: Any, value: Any) -> Any:
         return tuple(_made(each, v) for each, v in zip(_each(inner, len(value)), value, strict=True))
     if get_origin(kind) is Mapping:
         return {name: _made(inner[1], v) for name, v in value.items()}
-    return _made(inner[0], value) if isinstance(kind, UnionType) and value is not None else value
+    if isinstance(kind, UnionType) and value is not None:
+        named = value.get(KIND) if isinstance(value, Mapping) else None
+        chosen = next((k for k in inner if k.__name__ == named), None)
+        return _made(inner[0], value) if chosen is None else _made(chosen, {w: v for w, v in value.items() if w != KIND})
+    return value
 
 
 def _each(inner: tuple[Any, ...], count: int) -> Iterator[Any]:

@@ -24,7 +24,7 @@ class FixedSizeFedAnother(FindingRule[findings.FixedSize]):
 
     def message(self, finding: findings.FixedSize) -> str:
         name = finding.location.input_name if finding.location else ""
-        nodes = [r["node"] for r in finding.plan.rewrites] if finding.plan else []
+        nodes = [r.node for r in finding.plan.rewrites] if finding.plan else []
         inside = f"; the same size is baked into the constants of {listed(nodes)}" if nodes else ""
         return (
             f"invalid dimensions for input `{name}`: its dim {finding.axis} is fixed to {finding.declared} "

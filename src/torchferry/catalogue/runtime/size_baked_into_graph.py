@@ -25,7 +25,7 @@ class SizeBakedIntoGraph(FindingRule[findings.BakedSize]):
     code, severity = "RUN013", "error"
 
     def message(self, finding: findings.BakedSize) -> str:
-        nodes = list(dict.fromkeys(r["node"] for r in finding.plan.rewrites))
+        nodes = list(dict.fromkeys(r.node for r in finding.plan.rewrites))
         ends = "is wrong without a word" if finding.hidden else "fails"
         return (
             f"{at(finding)} {ends} at {shapes(finding.plan.fed)}: sizes of the example {shapes(finding.plan.example)} "

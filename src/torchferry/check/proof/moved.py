@@ -16,6 +16,7 @@ from torchferry.check.proof import rows, stretched, tables, values, windows
 from torchferry.check.proof.moved_size import Moved, MovedSize, Run, Size, draw
 from torchferry.check.proof.runs import Running, close
 from torchferry.check.running.trace import Feed, Tracer
+from torchferry.records.rewrites import SizeRewrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Mended:
     model: onnx.ModelProto
     example: Feed
     feed: Feed
-    rewrites: Sequence[dict[str, Any]]
+    rewrites: Sequence[SizeRewrite]
     fixed: Mapping[str, Mapping[str, str]]  # the axes that the file had declared as fixed: {input: {axis: name}}
     doubts: Mapping[str, Callable[[], str]]  # why this reading may not be the one: what is mixed, what else can be read, numbers
 

@@ -17,6 +17,7 @@ import onnx
 from torchferry.check.proof.runs import Running, all_identical
 from torchferry.check.reading import graph
 from torchferry.check.running.trace import Feed, Tracer
+from torchferry.records.rewrites import Counted, MadeConstant, SizeRewrite
 
 LARGEST = 1 << 26  # elements of a table that is copied for this
 
@@ -30,17 +31,18 @@ class Table:
     now: int
 
 
-def read(model: onnx.ModelProto, rewrites: Sequence[dict[str, Any]], was: int, now: int) -> list[Table] | None:
+def read(model: onnx.ModelProto, rewrites: Sequence[SizeRewrite], was: int, now: int) -> list[Table] | None:
     """Return the tables that rewritten constants count the rows of; None where a count is not of rows, or not from 0 by 1."""
     found = []
     nodes = {graph.label(n): n for n in model.graph.node}
     stored = {t.name: t for t in model.graph.initializer}
     for rewrite in rewrites:
-        if rewrite["do"] != "constant" or rewrite["pattern"] != "counted":
+        count = rewrite.pattern if isinstance(rewrite, MadeConstant) else None
+        if not isinstance(count, Counted):
             continue
-        node = nodes.get(rewrite["node"])
+        node = nodes.get(rewrite.node)
         table = stored.get(node.input[0]) if node is not None and node.op_type == "Gather" else None
-        if table is None or (rewrite["first"], rewrite["step"]) != (0, 1) or graph.attributes(node).get("axis", 0) != 0:
+        if table is None or (count.first, count.step) != (0, 1) or graph.attributes(node).get("axis", 0) != 0:
             return None
         if graph.external(table) or not table.dims or int(np.prod(table.dims)) > LARGEST:
             return None

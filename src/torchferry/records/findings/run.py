@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torchferry.records.finding import Finding
+from torchferry.records.rewrites import SizeRewrite
 from torchferry.records.signature import Size
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -93,7 +94,7 @@ class MovingSizes:
     """How to let sizes move: the axes to free, the rewrites, why that is a guess ("": shown), and the shapes of two feeds."""
 
     axes: Mapping[str, Mapping[str, str]]
-    rewrites: Sequence[Mapping[str, Any]]  # each as the pass takes it
+    rewrites: tuple[SizeRewrite, ...]
     guess: str
     example: Shapes
     fed: Shapes

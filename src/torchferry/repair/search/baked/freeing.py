@@ -23,6 +23,7 @@ from torchferry.check.proof.runs import all_identical, close
 from torchferry.check.reading import graph
 from torchferry.check.running.trace import Feed, Tracer, Values
 from torchferry.records import Fault
+from torchferry.records.rewrites import EqualParts, MadeConstant, NewShape, SizeRewrite, Sizes
 from torchferry.repair.search.baked.size_readings import cut_at_example, readings
 
 MOST_TRIES = 400
@@ -35,7 +36,7 @@ class FreeingPlan:
     """How to let sizes move: the axes to free, the rewrites in order, and why that is only a guess (empty: it was shown)."""
 
     axes: dict[str, dict[str, str]]
-    rewrites: list[dict[str, Any]] = field(default_factory=list)
+    rewrites: tuple[SizeRewrite, ...] = ()
     example: dict[str, Any] = field(default_factory=dict)  # the feed at the example's sizes
     guess: str = ""
 
@@ -45,7 +46,7 @@ class Reading:
     """A way to read the constants under which the file runs at the new sizes and gives what it gave at the old ones."""
 
     model: onnx.ModelProto
-    rewrites: list[dict[str, Any]]
+    rewrites: list[SizeRewrite]
     given: list[Any]  # at the new sizes
 
 
@@ -85,7 +86,7 @@ def plan(tracer: Tracer, example: Feed, feed: Feed, axes: dict[str, dict[str, st
     return _search(search, freed, []) or search.guess
 
 
-def _search(search: Search, model: onnx.ModelProto, done: list[dict[str, Any]]) -> FreeingPlan | None:
+def _search(search: Search, model: onnx.ModelProto, done: list[SizeRewrite]) -> FreeingPlan | None:
     """Return a plan that begins with the rewrites done; where a constant can be read in several ways each is tried."""
     reading, options = _tried(search, model, done)
     if reading is not None:
@@ -99,7 +100,7 @@ def _search(search: Search, model: onnx.ModelProto, done: list[dict[str, Any]]) 
     return None
 
 
-def _tried(search: Search, model: onnx.ModelProto, done: list[dict[str, Any]]) -> tuple[Reading | None, list[dict[str, Any]]]:
+def _tried(search: Search, model: onnx.ModelProto, done: list[SizeRewrite]) -> tuple[Reading | None, list[SizeRewrite]]:
     """Return the reading that is complete, or the rewrites that come next; neither where this leads nowhere."""
     trial = Tracer(search.tracer.worker, model, search.tracer.home, search.tracer.scratch)
     answer = trial.run(trial.model, search.feed)
@@ -115,7 +116,7 @@ def _outputs(answer: list[Any] | Fault) -> list[Any] | None:
     return None if isinstance(answer, Fault) else answer
 
 
-def _rewritten(model: onnx.ModelProto, option: dict[str, Any]) -> onnx.ModelProto:
+def _rewritten(model: onnx.ModelProto, option: SizeRewrite) -> onnx.ModelProto:
     changed = onnx.ModelProto()
     changed.CopyFrom(model)
     rewrite(changed, [option])
@@ -132,7 +133,7 @@ def _judged(search: Search, reading: Reading) -> FreeingPlan | None:
     mended = moved.Mended(search.tracer, reading.model, search.example, search.feed, reading.rewrites, search.axes, doubts)
     why = moved.why_not(mended, _moved_inputs(search.example, search.feed))
     search.readings.append(reading)
-    found = FreeingPlan(axes, reading.rewrites, dict(search.example), why)
+    found = FreeingPlan(axes, tuple(reading.rewrites), dict(search.example), why)
     if why:
         search.guess = search.guess or found
         return None
@@ -158,7 +159,7 @@ def _other_reading(search: Search, reading: Reading) -> str:
         if not _all_close(other.given, reading.given):
             return f"the constant of `{chosen}` can be read in another way, which gives something else"
     old_split = any(n.op_type == "Split" and "split" in graph.attributes(n) for n in search.tracer.model.graph.node)
-    if old_split and any(r["do"] == "equal-parts" for r in reading.rewrites):
+    if old_split and any(isinstance(r, EqualParts) for r in reading.rewrites):
         return "the parts of a Split may be meant to keep their sizes"
     return "" if not search.over else "there was no time to try other readings of the constants"
 
@@ -174,10 +175,10 @@ def _others(search: Search, reading: Reading) -> Iterator[tuple[str, Reading]]:
         for option in (o for o in options if o != chosen):
             other = _first_complete(search, _rewritten(model, option), [*done, option])
             if other is not None:
-                yield chosen["node"], other
+                yield chosen.node, other
 
 
-def _first_complete(search: Search, model: onnx.ModelProto, done: list[dict[str, Any]]) -> Reading | None:
+def _first_complete(search: Search, model: onnx.ModelProto, done: list[SizeRewrite]) -> Reading | None:
     """Return the likeliest complete reading that begins with the rewrites done."""
     while True:
         search.left -= 1
@@ -224,7 +225,7 @@ def _with_outputs(model: onnx.ModelProto, axes: dict[str, dict[str, str]], befor
     return freed
 
 
-def _next(tracer: Tracer, example: Feed, feed: Feed, failing: str | None, done: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _next(tracer: Tracer, example: Feed, feed: Feed, failing: str | None, done: list[SizeRewrite]) -> list[SizeRewrite]:
     """Return rewrites, likeliest first, of the first node whose constant holds an example's size, up to the failing one."""
     small, large = tracer.values(example), tracer.values(feed, before=failing)
     if isinstance(small, Fault) or isinstance(large, Fault):
@@ -237,16 +238,26 @@ def _next(tracer: Tracer, example: Feed, feed: Feed, failing: str | None, done: 
         found = readings(tracer.model, node, (old, new), sizes, graph.label(node) == failing)
         if fresh := [r for r in found if _which(r) not in seen]:
             # layers are alike: what was right for one is likely right for the next
-            return sorted(fresh, key=lambda r: r.get("sizes") not in [d.get("sizes") for d in done])
+            return sorted(fresh, key=lambda r: _sizes(r) not in [_sizes(d) for d in done])
         if graph.label(node) == failing:
             break
     cut = [r for n in order for r in cut_at_example(tracer.model, n, old, new)] if failing is not None else []
     return [r for r in cut if _which(r) not in seen][:1]
 
 
-def _which(rewrite: dict[str, Any]) -> tuple[str, ...]:
+def _which(rewrite: SizeRewrite) -> tuple[str, type[SizeRewrite], str]:
     """Return what a rewrite is about: a node's sizes are rewritten once, its constants each once."""
-    return rewrite["node"], rewrite["do"], "" if rewrite["do"] == "new-shape" else str(rewrite.get("value"))
+    return rewrite.node, type(rewrite), rewrite.value if isinstance(rewrite, MadeConstant) else ""
+
+
+def _sizes(rewrite: SizeRewrite) -> Sizes | None:
+    """Return the sizes that a rewrite speaks of."""
+    match rewrite:
+        case NewShape(sizes=sizes):
+            return sizes
+        case MadeConstant(pattern=pattern):
+            return pattern.sizes
+    return None
 
 
 def _stored(model: onnx.ModelProto) -> Values:

@@ -7,25 +7,25 @@ from typing import Any
 import numpy as np
 
 from torchferry.check.types import dtypes
+from torchferry.records.rewrites import Counted, Filled, Pattern, Repeated, Sizes, Triangle
 
 
-def describe(value: np.ndarray, sizes: list[Any], slim: bool) -> dict[str, Any] | None:
+def describe(value: np.ndarray, sizes: Sizes, slim: bool) -> Pattern | None:
     """Return how to make `value` for other sizes (entries that are no numbers move), or None if it shows no pattern."""
     word = next((w for w, n in dtypes.ENUM.items() if dtypes.of_text(f"tensor({w})") == value.dtype), None)
     moving = [i for i, s in enumerate(sizes) if not isinstance(s, int)]
     if word is None or not moving or not value.size:
         return None
     if value.dtype.kind in "fiub" and np.all(value == value.reshape(-1)[0]):
-        kept = [1 if slim and i in moving else s for i, s in enumerate(sizes)]
-        return {"pattern": "filled", "fill": _number(value.reshape(-1)[0]), "sizes": kept, "type": word}
+        kept = tuple(1 if slim and i in moving else s for i, s in enumerate(sizes))
+        return Filled(kept, word, _number(value.reshape(-1)[0]))
     if all(np.array_equal(value, np.broadcast_to(value.take([0], i), value.shape)) for i in moving):
-        kept = [s if i in moving else 1 for i, s in enumerate(sizes)]
-        return {"pattern": "repeated", "axes": moving, "sizes": kept, "type": word}
+        return Repeated(tuple(s if i in moving else 1 for i, s in enumerate(sizes)), tuple(moving))
     if len(moving) == 1 and (counted := _counted(value, moving[0])) is not None:
-        return {"pattern": "counted", "axis": moving[0], "first": counted[0], "step": counted[1], "sizes": sizes, "type": word}
+        return Counted(sizes, word, moving[0], *counted)
     if value.ndim >= 2 and set(moving) <= {value.ndim - 2, value.ndim - 1} and all(s == 1 for s in value.shape[:-2]):
         triangle = _triangle(value.reshape(value.shape[-2:]))
-        return None if triangle is None else {"pattern": "triangle", "sizes": sizes, "type": word, **triangle}
+        return Triangle(sizes, word, *triangle) if triangle is not None else None
     return None
 
 
@@ -42,8 +42,8 @@ def _counted(value: np.ndarray, axis: int) -> tuple[int, int] | None:
     )
 
 
-def _triangle(value: np.ndarray) -> dict[str, Any] | None:
-    """Return the two values and the diagonal of a triangular matrix."""
+def _triangle(value: np.ndarray) -> tuple[Any, Any, int] | None:
+    """Return the two values, inside and outside, and the diagonal of a triangular matrix."""
     outside, inside = value[0, -1], value[-1, 0]
     if value.shape[0] < 2 or _same(outside, inside):
         return None
@@ -52,7 +52,7 @@ def _triangle(value: np.ndarray) -> dict[str, Any] | None:
         keep = columns <= rows + diagonal
         made = np.where(keep, inside, outside)
         if keep.any() and not keep.all() and np.array_equal(made, value, equal_nan=value.dtype.kind == "f"):
-            return {"inside": _number(inside), "outside": _number(outside), "diagonal": diagonal}
+            return _number(inside), _number(outside), diagonal
     return None
 
 

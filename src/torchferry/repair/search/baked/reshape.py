@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
 import onnx
 
 from torchferry.check.proof.moved_size import Moved
 from torchferry.check.reading import graph
+from torchferry.records.rewrites import Difference, Product, Quotient, SizeOf, Sizes, SizeTerm
 
 Shape = tuple[int, ...]
 MOST_READINGS = 3  # of an axis that is divided into several: which of them moves
@@ -32,7 +32,7 @@ class Turn:
         return {(m[2], m[3]) for m in self.moved}
 
 
-def new_targets(node: onnx.NodeProto, target: np.ndarray, shapes: tuple[Shape, Shape], moved: Moved) -> list[list[Any]]:
+def new_targets(node: onnx.NodeProto, target: np.ndarray, shapes: tuple[Shape, Shape], moved: Moved) -> list[Sizes]:
     """Return sizes that do at both shapes what the constant does at the first, likeliest first; none if it does already."""
     wanted, (old, new) = [int(t) for t in target.reshape(-1)], shapes
     if node.op_type == "Expand":
@@ -43,8 +43,8 @@ def new_targets(node: onnx.NodeProto, target: np.ndarray, shapes: tuple[Shape, S
     if at_old is None or old == new:
         return []
     turn = Turn(old, new, at_old, moved, node.input[0])
-    found: list[list[Any]] = []
-    likely: list[list[Any]] = []
+    found: list[Sizes] = []
+    likely: list[Sizes] = []
     for choice in range(MOST_READINGS):
         for left_in, left_out in ((False, False), (False, True), (True, False), (True, True)):
             sizes = _by_groups(turn, left_in, left_out, choice)
@@ -58,7 +58,7 @@ def new_targets(node: onnx.NodeProto, target: np.ndarray, shapes: tuple[Shape, S
     return [_shortest(sizes, turn) for sizes in found]
 
 
-def _likelihood(sizes: list[Any], turn: Turn) -> tuple[int, int]:
+def _likelihood(sizes: Sizes, turn: Turn) -> tuple[int, int]:
     """How many sizes move exactly as an input's axis does, and how many of the last ones stay: features do."""
     meant = [_at(s, turn) for s in sizes]
     alike = sum((a, b) in turn.pairs for a, b in zip(turn.target, meant, strict=True) if a != b)
@@ -76,13 +76,13 @@ def _resolved(target: list[int], shape: Shape, zero_is_copy: bool) -> list[int] 
     return sizes if prod(sizes) == prod(shape) else None
 
 
-def _by_groups(turn: Turn, left_in: bool, left_out: bool, choice: int) -> list[Any] | None:
+def _by_groups(turn: Turn, left_in: bool, left_out: bool, choice: int) -> Sizes | None:
     """Return the target with its moving sizes spelt out, group by group of axes that hold the same elements.
 
     A size of 1 could belong to the group on its left or on its right: the flags say which, for inputs and outputs.
     Where an axis is divided, the likeliest part takes what moves, or, by `choice`, the next likely one.
     """
-    sizes: list[Any] = list(turn.target)
+    sizes: list[SizeTerm] = list(turn.target)
     groups = _groups(turn.old, turn.target, left_in, left_out)
     if groups is None:
         return None
@@ -93,7 +93,7 @@ def _by_groups(turn: Turn, left_in: bool, left_out: bool, choice: int) -> list[A
             sizes[outs[0]] = _product(ins, turn)
         elif not _divided(sizes, ins, outs, turn, choice) and not _named(sizes, outs, turn):
             return None
-    return sizes
+    return tuple(sizes)
 
 
 def _groups(old: Shape, target: list[int], left_in: bool, left_out: bool) -> list[tuple[list[int], list[int]]] | None:
@@ -127,14 +127,14 @@ def _groups(old: Shape, target: list[int], left_in: bool, left_out: bool) -> lis
     return groups
 
 
-def _product(ins: list[int], turn: Turn) -> Any:
+def _product(ins: list[int], turn: Turn) -> SizeTerm:
     still = prod(turn.old[i] for i in ins if turn.old[i] == turn.new[i])
-    moving: list[Any] = [["size", turn.source, i] for i in ins if turn.old[i] != turn.new[i]]
-    factors = moving + ([still] if still != 1 else [])
-    return factors[0] if len(factors) == 1 else ["mul", *factors]
+    moving = [SizeOf(turn.source, i) for i in ins if turn.old[i] != turn.new[i]]
+    factors: Sizes = (*moving, still) if still != 1 else tuple(moving)
+    return factors[0] if len(factors) == 1 else Product(factors)
 
 
-def _divided(sizes: list[Any], ins: list[int], outs: list[int], turn: Turn, choice: int) -> bool:
+def _divided(sizes: list[SizeTerm], ins: list[int], outs: list[int], turn: Turn, choice: int) -> bool:
     """One axis split into several, as batch * heads is: all but one stay, the likeliest that can takes the rest."""
     whole = prod(turn.new[i] for i in ins)
     rest = {o: prod(turn.target[p] for p in outs if p != o) for o in outs}
@@ -144,7 +144,7 @@ def _divided(sizes: list[Any], ins: list[int], outs: list[int], turn: Turn, choi
     if not able:
         return False
     out, product = able[min(choice, len(able) - 1)], _product(ins, turn)
-    sizes[out] = ["div", product, rest[out]] if rest[out] != 1 else product
+    sizes[out] = Quotient(product, rest[out]) if rest[out] != 1 else product
     return True
 
 
@@ -155,17 +155,17 @@ def _in_order(out: int, ins: list[int], turn: Turn) -> bool:
     return any((start <= a and b <= end) or (a <= start and end <= b) for a, b in moving)
 
 
-def _named(sizes: list[Any], outs: list[int], turn: Turn) -> bool:
+def _named(sizes: list[SizeTerm], outs: list[int], turn: Turn) -> bool:
     """Sizes that are those of one moved axis of an input."""
     for out in outs:
         hits = [m for m in turn.moved if m[2] == turn.target[out]]
         if len({h[3] for h in hits}) == 1:
-            sizes[out] = ["size", hits[0][0], hits[0][1]]
+            sizes[out] = SizeOf(hits[0][0], hits[0][1])
     return any(not isinstance(sizes[o], int) for o in outs)
 
 
-def _expanded(wanted: list[int], old: Shape, new: Shape, moved: Moved) -> list[Any] | None:
-    sizes: list[Any] = list(wanted)
+def _expanded(wanted: list[int], old: Shape, new: Shape, moved: Moved) -> Sizes | None:
+    sizes: list[SizeTerm] = list(wanted)
     for back in range(1, len(wanted) + 1):
         here = wanted[-back]
         a, b = (old[-back], new[-back]) if back <= len(old) else (1, 1)
@@ -174,27 +174,30 @@ def _expanded(wanted: list[int], old: Shape, new: Shape, moved: Moved) -> list[A
         elif a == 1 and here > 1:
             hits = [m for m in moved if m[2] == here]
             if hits and len({h[3] for h in hits}) == 1:
-                sizes[-back] = ["size", hits[0][0], hits[0][1]]
-    return sizes if sizes != wanted else None
+                sizes[-back] = SizeOf(hits[0][0], hits[0][1])
+    return tuple(sizes) if sizes != wanted else None
 
 
-def _at(size: Any, turn: Turn) -> int:
+def _at(size: SizeTerm, turn: Turn) -> int:
     """Return what a size comes to at the new shape."""
-    if isinstance(size, int):
-        return size
-    word, *rest = size
-    if word == "size":
-        known = next((m[3] for m in turn.moved if m[:2] == tuple(rest)), None)
-        return known if known is not None else turn.new[rest[1]]
-    if word == "div":
-        return _at(rest[0], turn) // int(rest[1])
-    return prod(_at(r, turn) for r in rest)
+    match size:
+        case SizeOf(value=value, axis=axis):
+            known = next((m[3] for m in turn.moved if m[:2] == (value, axis)), None)
+            return known if known is not None else turn.new[axis]
+        case Product(factors=factors):
+            return prod(_at(f, turn) for f in factors)
+        case Quotient(size=whole, by=by):
+            return _at(whole, turn) // by
+        case Difference(size=whole, by=by):
+            return _at(whole, turn) - by
+        case _:
+            return size
 
 
-def _shortest(sizes: list[Any], turn: Turn) -> list[Any]:
+def _shortest(sizes: Sizes, turn: Turn) -> Sizes:
     """Return the sizes as a plain constant where that can say it: 0 copies an axis, one -1 takes the rest."""
-    plain = [0 if s == ["size", turn.source, i] else s for i, s in enumerate(sizes)]
+    plain = tuple(0 if s == SizeOf(turn.source, i) else s for i, s in enumerate(sizes))
     moving = [i for i, s in enumerate(plain) if not isinstance(s, int)]
     if len(moving) == 1 and 0 not in turn.target:
-        return [-1 if i in moving else s for i, s in enumerate(plain)]
+        return tuple(-1 if i in moving else s for i, s in enumerate(plain))
     return plain if not moving else sizes

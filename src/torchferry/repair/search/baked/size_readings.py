@@ -11,6 +11,21 @@ import onnx
 from torchferry.check.proof.moved_size import Moved
 from torchferry.check.reading import graph
 from torchferry.check.running.trace import Values, ancestors
+from torchferry.records.rewrites import (
+    AllowZero,
+    AtMost,
+    Difference,
+    DropInputs,
+    EqualParts,
+    Filled,
+    MadeConstant,
+    NewShape,
+    SizeOf,
+    SizeRewrite,
+    Sizes,
+    SizeTerm,
+    ToTheEnd,
+)
 from torchferry.repair.search.baked import patterns
 from torchferry.repair.search.baked.reshape import new_targets
 
@@ -24,7 +39,7 @@ RECURRENT = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}  # where their initial st
 
 def readings(
     model: onnx.ModelProto, node: onnx.NodeProto, values: tuple[Values, Values], moved: Moved, failing: bool
-) -> list[dict[str, Any]]:
+) -> list[SizeRewrite]:
     """Return rewrites, likeliest first, that let a node follow the sizes that moved; some make sense only where it fails."""
     old, new = values
     first, label = node.input[0] if node.input else "", graph.label(node)
@@ -32,7 +47,7 @@ def readings(
     if node.op_type in ("Reshape", "Expand") and a is not None and b is not None and _fixed(model, node.input[1]):
         target = old.get(node.input[1])
         found = new_targets(node, target, (a, b), moved) if target is not None else []
-        return [{"do": "new-shape", "node": label, "sizes": sizes, "value": node.input[1]} for sizes in found]
+        return [NewShape(label, sizes) for sizes in found]
     if node.op_type == "Resize" and a is not None and b is not None:
         return _resized(model, node, old, (a, b))
     if not failing:
@@ -40,11 +55,11 @@ def readings(
     if node.op_type == "Expand" and _fixed(model, first):
         return _spread(node, old, new)
     if node.op_type == "Reshape" and 0 in np.asarray(new.get(node.input[1], ())).reshape(-1) and (graph.opset(model) or 0) >= 14:
-        return [{"do": "allow-zero", "node": label}]
+        return [AllowZero(label)]
     if node.op_type == "Split":
         return _parts(node, _part_sizes(node, old), b)
     if node.op_type == "TopK":
-        return [{"do": "at-most", "node": label, "axis": graph.attributes(node).get("axis", -1) % len(b or (1,))}]
+        return [AtMost(label, graph.attributes(node).get("axis", -1) % len(b or (1,)))]
     if node.op_type in RECURRENT:
         return _initial_states(model, node, old, new)
     if node.op_type in ELEMENTWISE or node.op_type == "Concat":
@@ -52,7 +67,7 @@ def readings(
     return []
 
 
-def cut_at_example(model: onnx.ModelProto, node: onnx.NodeProto, old: Values, new: Values) -> list[dict[str, Any]]:
+def cut_at_example(model: onnx.ModelProto, node: onnx.NodeProto, old: Values, new: Values) -> list[SizeRewrite]:
     """Return how to mend a Slice that took all there was of the example, up to a constant end, and now cuts off."""
     if node.op_type != "Slice" or len(node.input) < 4 or not all(_fixed(model, i) for i in node.input[1:] if i):
         return []
@@ -61,59 +76,57 @@ def cut_at_example(model: onnx.ModelProto, node: onnx.NodeProto, old: Values, ne
     if a is None or b is None or len(ends) != len(axes):
         return []
     free = [int(LAST if a[x] == e and b[x] > e else e) for e, x in zip(ends, axes, strict=True)]
-    return [{"do": "to-the-end", "node": graph.label(node), "ends": free}] if free != ends else []
+    return [ToTheEnd(graph.label(node), tuple(free))] if free != ends else []
 
 
 def _resized(
     model: onnx.ModelProto, node: onnx.NodeProto, old: Values, shapes: tuple[tuple[int, ...], tuple[int, ...]]
-) -> list[dict[str, Any]]:
+) -> list[SizeRewrite]:
     """Return how to let a Resize to constant sizes keep the axes that it kept at the example's: its batch."""
     sizes = old.get(node.input[3]) if len(node.input) > 3 and _fixed(model, node.input[3]) else None
     if sizes is None or len(sizes) != len(shapes[0]) or graph.attributes(node).get("axes"):
         return []
-    free: list[Any] = [
-        ["size", node.input[0], i] if was == size != now else int(size)
+    free = tuple(
+        SizeOf(node.input[0], i) if was == size != now else int(size)
         for i, (size, was, now) in enumerate(zip(sizes.tolist(), *shapes, strict=True))
-    ]
-    rewrite = {"do": "new-shape", "node": graph.label(node), "sizes": free, "value": node.input[3], "input": 3}
-    return [rewrite] if free != sizes.tolist() else []
+    )
+    return [NewShape(graph.label(node), free, input=3)] if free != tuple(sizes.tolist()) else []
 
 
-def _spread(node: onnx.NodeProto, old: Values, new: Values) -> list[dict[str, Any]]:
+def _spread(node: onnx.NodeProto, old: Values, new: Values) -> list[SizeRewrite]:
     """Return how to shrink a constant of one value, so that it spreads to any size: an initial state of zeros."""
     value, was, now = old.get(node.input[0]), old.get(node.input[1]), new.get(node.input[1])
     if not isinstance(value, np.ndarray) or was is None or now is None or not len(was) == len(now) == value.ndim:
         return []
-    sizes = [s if a == b else ["size", node.input[0], i] for i, (s, a, b) in enumerate(zip(value.shape, was, now, strict=True))]
+    spread = enumerate(zip(value.shape, was, now, strict=True))
+    sizes = tuple(s if a == b else SizeOf(node.input[0], i) for i, (s, a, b) in spread)
     pattern = patterns.describe(value, sizes, slim=True)
-    if pattern is None or pattern["pattern"] != "filled":
-        return []
-    return [{"do": "constant", "node": graph.label(node), "value": node.input[0], **pattern}]
+    return [MadeConstant(graph.label(node), node.input[0], pattern)] if isinstance(pattern, Filled) else []
 
 
-def _initial_states(model: onnx.ModelProto, node: onnx.NodeProto, old: Values, new: Values) -> list[dict[str, Any]]:
+def _initial_states(model: onnx.ModelProto, node: onnx.NodeProto, old: Values, new: Values) -> list[SizeRewrite]:
     """Return how to let the initial states of a recurrent node follow the batch: without them, where they are zeros."""
     given = [i for i in RECURRENT[node.op_type] if i < len(node.input) and node.input[i]]
     states = [i for i in given if _fixed(model, node.input[i])]
     if states and all(isinstance(v := old.get(node.input[i]), np.ndarray) and not v.any() for i in states):
-        return [{"do": "drop-inputs", "node": graph.label(node), "inputs": states}]
+        return [DropInputs(graph.label(node), tuple(states))]
     makers = graph.makers(model.graph)
     spread = [m for i in given if (m := makers.get(node.input[i])) is not None and m.op_type == "Expand"]
     return [r for m in spread if _fixed(model, m.input[0]) for r in _spread(m, old, new)]
 
 
-def _parts(node: onnx.NodeProto, parts: list[int], shape: tuple[int, ...] | None) -> list[dict[str, Any]]:
+def _parts(node: onnx.NodeProto, parts: list[int], shape: tuple[int, ...] | None) -> list[SizeRewrite]:
     """Return how the parts of a Split may follow its size: all alike, or all but one, the last or the first, as they are."""
     label = graph.label(node)
-    found: list[dict[str, Any]] = [{"do": "equal-parts", "node": label}] if len(set(parts)) == 1 else []
+    found: list[SizeRewrite] = [EqualParts(label)] if len(set(parts)) == 1 else []
     if shape is None or len(node.input) < 2 or not parts:
         return found
     axis = int(graph.attributes(node).get("axis", 0)) % len(shape)
     for rest in (len(parts) - 1, 0):
         others = sum(p for i, p in enumerate(parts) if i != rest)
         if shape[axis] > others:
-            sizes = [["sub", ["size", node.input[0], axis], others] if i == rest else p for i, p in enumerate(parts)]
-            found.append({"do": "new-shape", "node": label, "sizes": sizes, "value": node.input[1]})
+            whole = SizeOf(node.input[0], axis)
+            found.append(NewShape(label, tuple(Difference(whole, others) if i == rest else p for i, p in enumerate(parts))))
     return found
 
 
@@ -123,29 +136,29 @@ def _part_sizes(node: onnx.NodeProto, old: Values) -> list[int]:
     return [int(s) for s in (stored if stored is not None else given if given is not None else ())]
 
 
-def _operand(model: onnx.ModelProto, node: onnx.NodeProto, old: Values, new: Values) -> list[dict[str, Any]]:
+def _operand(model: onnx.ModelProto, node: onnx.NodeProto, old: Values, new: Values) -> list[SizeRewrite]:
     """Return how to make a constant operand fit the others, where its pattern, or what it was cut from, shows how."""
     fixed = [i for i in node.input if i and _fixed(model, i) and isinstance(old.get(i), np.ndarray) and old[i].ndim]
     others = [i for i in node.input if i and i not in fixed and _shape(old, i) is not None and _shape(new, i) is not None]
-    found = []
+    found: list[SizeRewrite] = []
     for name in fixed:
         sizes = _sizes_beside(node, old[name].shape, others, old, new)
-        if sizes == list(old[name].shape):
+        if sizes == old[name].shape:
             continue
         pattern = patterns.describe(old[name], sizes, slim=node.op_type in ELEMENTWISE)
         if pattern is not None:
-            found.append({"do": "constant", "node": graph.label(node), "value": name, **pattern})
+            found.append(MadeConstant(graph.label(node), name, pattern))
         else:
             found += _cut_from(model, name, sizes, old)
     return found
 
 
-def _cut_from(model: onnx.ModelProto, name: str, sizes: list[Any], old: Values) -> list[dict[str, Any]]:
+def _cut_from(model: onnx.ModelProto, name: str, sizes: Sizes, old: Values) -> list[SizeRewrite]:
     """Return how to take more or fewer rows of a table, where the constant is rows of one: positions counted, or cut off."""
     maker = graph.makers(model.graph).get(name)
     while maker is not None and maker.op_type in ("Identity", "Cast", "Unsqueeze"):
         if maker.op_type == "Unsqueeze":
-            sizes = [s for s in sizes if s != 1]
+            sizes = tuple(s for s in sizes if s != 1)
         name = maker.input[0]
         maker = graph.makers(model.graph).get(name)
     if maker is None or maker.op_type != "Gather" or graph.attributes(maker).get("axis", 0) != 0:
@@ -154,12 +167,12 @@ def _cut_from(model: onnx.ModelProto, name: str, sizes: list[Any], old: Values) 
     if not isinstance(indices, np.ndarray) or len(sizes) < indices.ndim:
         return []
     pattern = patterns.describe(indices, sizes[: indices.ndim], slim=False)
-    return [{"do": "constant", "node": graph.label(maker), "value": maker.input[1], **pattern}] if pattern else []
+    return [MadeConstant(graph.label(maker), maker.input[1], pattern)] if pattern is not None else []
 
 
-def _sizes_beside(node: onnx.NodeProto, shape: tuple[int, ...], others: list[str], old: Values, new: Values) -> list[Any]:
+def _sizes_beside(node: onnx.NodeProto, shape: tuple[int, ...], others: list[str], old: Values, new: Values) -> Sizes:
     """Return the constant's sizes with those that no longer fit the other operands taken from them."""
-    sizes: list[Any] = list(shape)
+    sizes: list[SizeTerm] = list(shape)
     joined = graph.attributes(node).get("axis", 0) if node.op_type == "Concat" else None
     for other in others:
         was, now = old[other].shape, new[other].shape
@@ -169,8 +182,8 @@ def _sizes_beside(node: onnx.NodeProto, shape: tuple[int, ...], others: list[str
                 continue
             spread = joined is None and mine == 1  # a size of 1 is repeated by itself, but not by Concat
             if mine == a and a != b and not spread:
-                sizes[-back] = ["size", other, len(now) - back]
-    return sizes
+                sizes[-back] = SizeOf(other, len(now) - back)
+    return tuple(sizes)
 
 
 def _fixed(model: onnx.ModelProto, name: str) -> bool:
