@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from html.parser import HTMLParser
@@ -35,7 +36,8 @@ class Page(HTMLParser):
 
 def faults(site: Path) -> list[str]:
     """Return what is wrong with the site, a line each."""
-    pages = {path: Page(path) for path in sorted(site.rglob("*.html")) if path.name != "404.html"}  # that one knows no folder
+    files = {path for path in site.resolve().rglob("*") if path.is_file()}
+    pages = {path: Page(path) for path in sorted(files) if path.suffix == ".html" and path.name != "404.html"}  # in no folder
     found = []
     for path, page in pages.items():
         for address in (*page.links, *page.fetched):
@@ -44,11 +46,10 @@ def faults(site: Path) -> list[str]:
                 if address in page.fetched and parts.scheme != "data":
                     found.append(f"{path}: fetches {address}")
                 continue
-            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path.resolve()
-            entered = next((p for p in pages if p.resolve() == target), None)
-            if not target.is_file():
+            target = Path(os.path.normpath(path.parent / unquote(parts.path))) if parts.path else path
+            if target not in files:
                 found.append(f"{path}: there is no {address}")
-            elif entered is not None and unquote(parts.fragment) not in pages[entered].names:
+            elif target in pages and unquote(parts.fragment) not in pages[target].names:
                 found.append(f"{path}: nothing is called {address}")
     styles = (
         p for p in site.rglob("*.css") if re.search(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//", p.read_text(encoding="utf-8"))
