@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check slow docs snapshots bench ops zoo fuzz compat versions tables clean help
+.PHONY: demo test check slow docs site snapshots bench ops zoo fuzz compat versions tables clean help
 
 help: ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -20,13 +20,13 @@ demo: $(READY) ## teach, convert and verify a small DialoGPT-shaped model, and l
 	echo "what do you do?" | $(BIN)/torchferry chat build/dialogpt-onnx --greedy
 
 test: $(READY) ## lint, types, and all tests but the slow sweeps
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks website
+	$(BIN)/ruff format --check src tests benchmarks website
 	$(BIN)/mypy
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow and not compat"
 
 check: $(READY) ## lint, types, and the tests that take no model across
-	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks website
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_layers.py tests/test_public_api.py tests/report
 	@wc -l $$(git ls-files 'src/*.py') | sort -n | tail -8
@@ -37,6 +37,13 @@ slow: $(READY) ## the sweeps that take minutes
 docs: $(READY) ## rewrite the generated pages and the snapshots of the reports
 	$(BIN)/python -m torchferry.report.docs docs
 	$(BIN)/python -m pytest tests/report --snapshot-update -k words
+
+SITE := build/site-venv
+site: ## build the documentation as pages in build/site, readable from disk, and look for dead links
+	test -x $(SITE)/bin/python || $(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/python -m pip install --quiet --requirement website/requirements.txt
+	$(SITE)/bin/python -m mkdocs build --strict --quiet
+	$(SITE)/bin/python website/check.py build/site
 
 snapshots: $(READY) ## rewrite what each diagnosis says of its bad example; ONLY=CAP001 for one of them
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/catalogue --snapshot-update -k "these_words and $(or $(ONLY),bad)"

@@ -146,7 +146,7 @@ def test_entry_is_complete(entry: Entry) -> None:
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.code)
 def test_page_is_current(entry: Entry) -> None:
     docs = importlib.import_module("torchferry.report.docs")
-    page = ROOT / "docs" / "diagnoses" / f"{entry.slug}.md"
+    page = ROOT / "docs" / "diagnoses" / f"{entry.code}.md"
     assert page.read_text(encoding="utf-8") == docs.page(entry), "run `make docs`"
 
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from torchferry.catalogue import Entry, load
+from torchferry.report import reference
 from torchferry.report.shown_example import shown
 
 STAGE_WORDS = {
@@ -38,12 +39,16 @@ def page(entry: Entry) -> str:
 
 def table() -> str:
     """Return the page that lists all diagnoses by stage."""
-    lines = ["# All diagnoses", "", "Each code has a page, which `torchferry explain CODE` shows as well."]
+    lines = [
+        "# All diagnoses",
+        "",
+        "Each code has a page, at an address that stays: `diagnoses/CODE.html`. `torchferry explain CODE` shows it too.",
+    ]
     for stage, words in STAGE_WORDS.items():
         rows = [e for e in load() if e.rule.stage == stage]
         if rows:
             lines += ["", f"## {stage}: {words}", "", "| code | name | what |", "| --- | --- | --- |"]
-            lines += [f"| {e.code} | [{e.slug}]({e.slug}.md) | {e.rule.title()} |" for e in rows]
+            lines += [f"| [{e.code}]({e.code}.md) | {e.slug} | {e.rule.title()} |" for e in rows]
     return "\n".join(lines) + "\n\n<!-- generated from the catalogue by `make docs` -->\n"
 
 
@@ -60,14 +65,22 @@ def with_rooms(text: str) -> str:
     )
 
 
+def references() -> dict[str, str]:
+    """Return the pages of the reference by their file names."""
+    return {"command-line.md": reference.command_line(), "python.md": reference.python()}
+
+
 def write(folder: Path) -> None:
     """Write all pages below `folder`, and remove those of rules that are gone."""
     rooms = folder / "architecture.md"
     if rooms.exists():
         rooms.write_text(with_rooms(rooms.read_text(encoding="utf-8")), encoding="utf-8")
+    (folder / "reference").mkdir(parents=True, exist_ok=True)
+    for name, text in references().items():
+        (folder / "reference" / name).write_text(text, encoding="utf-8")
     pages = folder / "diagnoses"
     pages.mkdir(parents=True, exist_ok=True)
-    wanted = {f"{e.slug}.md": page(e) for e in load()} | {"README.md": table()}
+    wanted = {f"{e.code}.md": page(e) for e in load()} | {"README.md": table()}
     for old in pages.glob("*.md"):
         if old.name not in wanted:
             old.unlink()

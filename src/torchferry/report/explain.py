@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from torchferry.catalogue import Entry
+from torchferry.report import addresses
 from torchferry.report.shown_example import shown
 from torchferry.report.words import lower_start
 
@@ -32,4 +33,5 @@ def as_dict(entry: Entry) -> dict[str, Any]:
         "severity": rule.severity,
         "since": rule.since,
         "page": rule.page(),
+        "address": addresses.of(entry.code),
     }

@@ -12,6 +12,7 @@ from string import Template
 
 from torchferry.escape import html
 from torchferry.records import FAILING, Outcome
+from torchferry.report import addresses
 from torchferry.report.chart import strip
 from torchferry.report.following import Next, following
 from torchferry.report.shown import over, shown
@@ -80,6 +81,7 @@ def _problem(problem: Problem) -> str:
         number = f'<span class="number">{place.line}</span>'
         line = f'<pre><code><span class="line">{number}{place.source.strip()}</span></code></pre>'
     tag = f'<span class="tag {problem.severity}">{problem.code or problem.severity}</span>'
+    page = addresses.link(problem.page)
     return (
         f'<section class="card {problem.severity}"><h3>{tag}'
         f"{words(problem.title or problem.message)}</h3>"
@@ -88,6 +90,7 @@ def _problem(problem: Problem) -> str:
         + (f"<p>{words(problem.message)}</p>" if problem.title else "")
         + (f"<p><strong>What to do:</strong> {words(problem.help)}</p>" if problem.help else "")
         + _list(problem.evidence)
+        + (f'<p class="quiet"><a href="{page}">{problem.code}: more</a></p>' if page else "")
         + "</section>\n"
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from torchferry.escape import code, fenced, markdown
+from torchferry.report import addresses
 from torchferry.report.following import Next, following
 from torchferry.report.shown import shown
 from torchferry.report.view import Mend, Problem, Reportable, View, see
@@ -58,6 +59,8 @@ def _problem(problem: Problem) -> Iterator[str]:
     yield markdown(problem.message) if problem.title else ""
     yield f"**What to do**: {markdown(problem.help)}" if problem.help else ""
     yield "\n".join(f"- {markdown(fact)}" for fact in problem.evidence)
+    page = addresses.link(problem.page)
+    yield f"More: [{markdown(problem.code)}]({page})" if page else ""
 
 
 def _facts(view: View) -> list[tuple[str, ...]]:

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
+from torchferry.report import addresses
 from torchferry.report.shown import over, shown
 from torchferry.report.view import Problem, Reportable, View
 
@@ -21,10 +22,7 @@ def to_sarif(result: Reportable | View) -> dict[str, Any]:
     driver = {
         "name": "torchferry",
         "version": view.versions.get("torchferry", "0"),
-        "rules": [
-            {"id": code, "name": p.slug or code, "shortDescription": {"text": p.title or p.message}}
-            for code, p in sorted(rules.items())
-        ],
+        "rules": [_described(code, problem) for code, problem in sorted(rules.items())],
     }
     run = {
         "tool": {"driver": driver},
@@ -37,6 +35,19 @@ def to_sarif(result: Reportable | View) -> dict[str, Any]:
 
 def _rule(problem: Problem) -> str:
     return problem.code or "torchferry"
+
+
+def _described(code: str, problem: Problem) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "id": code,
+        "name": problem.slug or code,
+        "shortDescription": {"text": problem.title or problem.message},
+    }
+    if problem.page:
+        made["help"] = {"text": f"`torchferry explain {code}` says more."}
+    if page := addresses.link(problem.page):  # the standard wants an absolute address here
+        made["helpUri"] = page
+    return made
 
 
 def _result(problem: Problem, rules: list[str]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from torchferry.edits.inputs import Narrow
 from torchferry.records import Case, Diagnosis, History, Job, Outcome, Repair, Signature, TensorSpec, Trial
 from torchferry.records.findings import WeightsQuantised
 from torchferry.releases.tested import untested
-from torchferry.report import said, shown_source
+from torchferry.report import addresses, said, shown_source
 from torchferry.report.standing import feeds_mended, unwritten
 from torchferry.report.words import headline, lower_start, span
 
@@ -64,6 +64,7 @@ class Problem:
     place: ShownPlace
     evidence: tuple[str, ...]
     fixed: bool
+    page: str = ""  # the address of what is said of its code; relative where the documentation has no public one
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,8 +290,9 @@ def _problem(found: Diagnosis) -> Problem:
     )
     title = lower_start(found.title)
     return Problem(
-        found.code, found.slug, title, found.severity, found.message, found.help, place, tuple(found.evidence), found.fixed
-    )
+        found.code, found.slug, title, found.severity, found.message, found.help, place, tuple(found.evidence), found.fixed,
+        addresses.of(found.code),
+    )  # fmt: skip
 
 
 def _mend(repair: Repair) -> Mend:
