@@ -153,6 +153,48 @@ TOLD = [
     ("ImportError: cannot import name 'mapping' from 'onnx' (unknown location)", "package versions clash", "mapping"),
     ("OpenVINO does not support the following ONNX operations: NonZero", "target runtime lacks the operator", "NonZero"),
     ("values not close enough, max diff: 0.3 (atol: 1e-05) onnx", "exported graph computes something else", ""),
+    (
+        "DispatchError: No ONNX function found for <OpOverload(op='aten.searchsorted', overload='Tensor')>.",
+        "operator has no converter",
+        "aten.searchsorted",
+    ),
+    (
+        "TracerWarning: Converting a tensor to a Python integer might cause the trace to be incorrect.\n  n = int(lengths.max())",
+        "data-dependent value or control flow",
+        "Python integer",
+    ),
+    ("AssertionError: Guard failed: x.size()[0] // 5 != 1", "dynamic dimension specialised to a constant", "x.size()[0]"),
+    (
+        "[libprotobuf ERROR] Error parsing text-format onnx2trt_onnx.ModelProto: 1:1\n[TRT] Failed to parse",
+        "file is damaged, or no ONNX file",
+        "",
+    ),
+    (
+        'Deserialize tensor a failed.Failed to load external data file "model.onnx_data", error: Module.MountedFiles',
+        "external data missing or misplaced",
+        "model.onnx_data",
+    ),
+    (
+        "Error: no available backend found. ERR: [wasm] RuntimeError: Aborted(WebAssembly.instantiate()",
+        "environment of the process",
+        "WebAssembly",
+    ),
+    (
+        "[TRT] In node 12 (parseGraph): UNSUPPORTED_NODE: No importer registered for op: NonZero",
+        "target runtime lacks the operator",
+        "",
+    ),
+    ("UserWarning: the float32 number 1e-12 will be truncated to 1e-07", "fp16 overflow", ""),
+    (
+        "[onnxruntime:, inference_session.cc] Exception: CUBLAS failure 1: CUBLAS_STATUS_NOT_INITIALIZED",
+        "GPU libraries missing or mismatched",
+        "CUBLAS failure 1",
+    ),
+    (
+        "RuntimeError: number of output names provided (2) exceeded number of outputs (1)",
+        "names given do not fit the model",
+        "(2)",
+    ),
     ("ValueError: Message onnx.ModelProto exceeds maximum protobuf size of 2GB: 3000000000", "model larger than 2 GB", ""),
 ]
 
@@ -183,6 +225,12 @@ FOREIGN = [
     "IndexError: list index out of range",
     "_pickle.UnpicklingError: Weights only load failed.",
     "ModuleNotFoundError: No module named 'cv2'",
+    "requests.exceptions.SSLError: HTTPSConnectionPool(host='huggingface.co', port=443): CERTIFICATE_VERIFY_FAILED",
+    "docker: Error response from daemon: pull access denied for foo",
+    "jax.errors.TracerBoolConversionError: Attempted boolean conversion of traced array with shape bool[].",
+    "ValueError: could not export data to Excel: openpyxl is not installed",
+    "RuntimeError: expected scalar type Half but found Float",
+    "pip's dependency resolver: tensorboard 2.9 requires protobuf<3.20, but you have protobuf 4.21",
 ]
 
 

@@ -16,6 +16,7 @@ from torchferry.execution import allowed, compared, exported, working
 from torchferry.files import check_writable, publish, size_on_disk
 from torchferry.progress import Listener
 from torchferry.records import Budget, Edit, Job, Tolerance
+from torchferry.releases.targets import sensible
 from torchferry.result import Result
 
 # torch.onnx.export's further options. What they ask for is either always done here or has no meaning here, so a script
@@ -86,6 +87,7 @@ def export(
     The model is left as it was: mode, parameters, buffers, attributes, hooks and random number generators.
     """
     _known_options(torch_options)
+    sensible(target, opset_version)
     if task is not None or (f is not None and os.path.isdir(f) and hasattr(model, "generate")):
         from torchferry.tasks import export_directory
 
@@ -150,10 +152,12 @@ def verify(
     Returns a Result whose `ok` says whether they agree; with check=True raises VerifyError where they do not.
     domain, tolerance, trust: as in `export`.
     """
+    sensible(target, None)
     if not isinstance(path, str | os.PathLike):
         swapped = ", which comes first: `verify(model, path, args)`" if isinstance(model, str | os.PathLike) else ""
         raise UsageError(f"`path` is the file to compare with the model{swapped}; it is a {type(path).__name__}")
     if _of_a_task(model, Path(path)):
+        _refuse_beside_a_task(domain=domain, tolerance=tolerance)
         from torchferry.tasks import verify_directory
 
         made: Result = verify_directory(
@@ -197,6 +201,7 @@ def check(
     output: where to put the mended file; the file itself is never touched. `result.path` is the one to use.
     Never raises for what is wrong with the file.
     """
+    sensible(target, None)
     destination = _destination(output)
     job = Job(onnx=Path(path), feeds=_feeds(feeds), target=target, budget=budget or Budget())
     began = time.perf_counter()

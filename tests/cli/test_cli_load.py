@@ -161,3 +161,25 @@ def test_a_pickle_is_never_opened(here: Path, inside: Callable[..., int]) -> Non
     torch.save({"w": Bomb()}, here / "weights.pt")
     assert inside("export", "weights.pt") == 2
     assert not (here / "opened").exists()
+
+
+def test_what_a_factory_draws_is_the_same_each_time_and_that_is_said(here: Path) -> None:
+    first, again = (
+        load("models.py:alone", [ExampleInput("x", (2, 3), "float32")]),
+        load("models.py:alone", [ExampleInput("x", (2, 3), "float32")]),
+    )
+    assert torch.equal(first.model.linear.weight, again.model.linear.weight)
+    assert "what it draws at random starts from seed" in first.words
+    assert load("models.py:fine").words == ""  # it has a seed of its own
+
+
+@pytest.mark.parametrize(
+    ("name", "evaluate", "training"),
+    [("Fine", None, False), ("Fine", False, True), ("alone", None, True), ("alone", True, False), ("instance", True, False)],
+)
+def test_a_class_is_put_in_eval_mode_and_anything_else_where_asked(
+    name: str, evaluate: bool | None, training: bool, here: Path
+) -> None:
+    loaded = load(f"models.py:{name}", [ExampleInput("x", (2, 3), "float32")], evaluate=evaluate)
+    assert loaded.model.training is training
+    assert ("put in eval mode" in loaded.words) is not training

@@ -8,7 +8,7 @@ import subprocess
 from io import BytesIO, TextIOWrapper
 
 import pytest
-from commands import command, environment
+from commands import command, environment, run
 
 from torchferry.cli.screen import Screen
 from torchferry.progress import Event
@@ -86,6 +86,12 @@ def test_no_color_is_respected() -> None:
     assert "\x1b[1;31m" not in shown
     assert "\x1b[31m" not in shown
     assert "no diagnosis is called" in shown
+
+
+def test_colours_are_forced_where_they_are_asked_for() -> None:
+    assert "\x1b[1m" in run("explain", "--list", FORCE_COLOR="1").stdout
+    assert "\x1b" not in run("explain", "--list", FORCE_COLOR="0").stdout
+    assert "\x1b" not in run("explain", "--list", FORCE_COLOR="1", NO_COLOR="1").stdout
 
 
 def test_a_dumb_terminal_gets_plain_text() -> None:

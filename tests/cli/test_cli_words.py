@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import environment, run
 
 from torchferry.cli.spell import sensible, split
 from torchferry.cli.words import ExampleInput, example_input, moving_axes, size_range, size_ranges
@@ -87,13 +90,23 @@ USAGE = {
     "a function with parameters": ("export models.py:needs", "without `weights`"),
     "a number": ("export models.py:number", "of type `int`"),
     "a tuple of four": ("export models.py:odd", "tuple of 4"),
-    "nothing": ("export models.py:nothing", "returned an object of type `NoneType`"),
+    "nothing": ("export models.py:nothing", "returned None: is a `return` missing?"),
     "a state_dict": ("export models.py:weights", "returned weights without a model"),
     "a directory that is not there": ("export models.py:fine -o no/m.onnx", "mkdir -p no"),
     "a directory as output": ("export models.py:fine -o .", "is a directory"),
     "a report of no known kind": ("export models.py:fine --report r.pdf", "a report ends in"),
     "a model on the hub": ("export hf:nobody/nothing", "hf download nobody/nothing"),
     "a missing file": ("verify models.py:fine gone.onnx", "no file `gone.onnx`"),
+    "a model and its file, swapped": ("verify model.onnx models.py:fine", "torchferry verify models.py:fine model.onnx"),
+    "a missing directory to generate from": ("generate OUT hello", "`OUT` is not there; make one with"),
+    "a missing directory to talk with": ("chat OUT", "`OUT` is not there; make one with"),
+    "an opset that there is not": ("export models.py:fine --opset 99", "opset 99 cannot be written: onnx has opsets up to"),
+    "a runtime that is none of ours": ("export models.py:fine --target tensorrt", "target `tensorrt` is not understood"),
+    "a runtime that is none of ours, to check": ("check models.py --target tensorrt", "target `tensorrt` is not understood"),
+    "a code that lacks a digit": ("explain CAP07", "(did you mean `CAP007`?)"),
+    "a code that lacks two": ("explain cap-7", "(did you mean `CAP007`?)"),
+    "a code with a letter wrong": ("explain CAB007", "(did you mean `CAP007`?)"),
+    "a slug with a letter wrong": ("explain branch-on-tensor-valeu", "(did you mean `branch-on-tensor-value`?)"),
     "a missing file to check": ("check gone.onnx", "no file `gone.onnx`"),
     "a missing certificate": ("verify --certificate gone.onnx", "no file `gone.onnx`"),
     "a file without a model": ("verify models.py:fine", "name a model and a file"),
@@ -125,12 +138,61 @@ def test_a_directory_with_a_transformers_model_is_recognised(here: Path) -> None
         sensible("bert")
 
 
-def test_all_words_are_known_to_make_no_sense_before_torch_is_loaded(here: Path) -> None:
-    from commands import run
+@pytest.mark.parametrize(
+    "words",
+    [
+        "export models.py:fine --range batch=9..1",
+        "export models.py:fien",
+        "export nowhere.at_all:fine",
+        "export models.py:fine -o no/m.onnx",
+        "export models.py:fine --example gone.npz",
+        "generate OUT hello",
+        "chat OUT",
+        "verify model.onnx models.py:fine",
+    ],
+)
+def test_words_are_known_to_make_no_sense_before_anything_heavy_is_loaded(words: str, here: Path) -> None:
+    probe = (
+        "import sys\nfrom torchferry.cli.main import main\ncode = main(sys.argv[1:])\n"
+        "print(code, [m for m in ('torch', 'onnx', 'onnxruntime', 'transformers', 'numpy') if m in sys.modules])"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", probe, *words.split()], env=environment(), cwd=here, capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.strip() == "2 []", ended.stderr
 
-    ended = run("export", "models.py:fine", "--range", "batch=9..1", cwd=here)
-    assert ended.returncode == 2
-    assert "printed while loading" not in ended.stderr
+
+def test_a_target_and_an_opset_are_judged_before_the_model_is_loaded(
+    here: Path, inside: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for option in ("--opset=99", "--target=tensorrt"):
+        assert inside("export", "models.py:fine", option) == 2
+        assert "printed while loading" not in capsys.readouterr().err
+
+
+def test_help_has_a_short_name_everywhere(inside: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["-h"], ["export", "-h"], ["explain", "-h"]):
+        assert inside(*words) == 0
+        assert "-h, --help" in capsys.readouterr().out
+
+
+def test_a_shell_can_complete_commands_and_codes() -> None:
+    def offered(begun: str) -> str:
+        words = {"_TORCHFERRY_COMPLETE": "complete_bash", "COMP_WORDS": begun, "COMP_CWORD": str(len(begun.split()) - 1)}
+        return run(cwd=None, **words).stdout
+
+    assert "export" in offered("torchferry ex").split()
+    assert "CAP007" in offered("torchferry explain CAP00").split()
+
+
+@pytest.mark.parametrize(("words", "level"), [("-v", 1), ("-vv", 2), ("--verbose", 1), ("-v -v", 2), ("-q", 0)])
+def test_logs_are_as_many_as_were_asked_for(
+    words: str, level: int, here: Path, inside: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Ask] = []
+    monkeypatch.setattr("torchferry.cli.work.work", lambda ask: seen.append(ask) or 0)
+    assert inside("export", "models.py:fine", *words.split()) == 0
+    assert (seen[0].verbose, seen[0].quiet) == (level, words == "-q")
 
 
 @pytest.mark.parametrize(

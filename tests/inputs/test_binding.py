@@ -230,7 +230,7 @@ def test_the_model_and_the_generators_are_left_as_they_were() -> None:
 def test_a_size_in_what_the_model_said_stays_as_it_was_said() -> None:
     dim = Dim("length", 1, 32, why="tensor a (128) is too long")
     (line,) = table(("ids",), (("length",),), (dim,), (("",),))
-    assert line == "ids[0] = length (1..32: tensor a (128) is too long)"
+    assert line == "length = ids[0] (1..32: tensor a (128) is too long)"
 
 
 def test_a_scripted_models_reason_is_what_went_wrong_and_not_where() -> None:

@@ -41,8 +41,8 @@ def test_a_language_model_has_a_batch_and_a_length_that_ends_with_its_positions(
     ids = torch.randint(0, 50, (2, 5))
     answer = step(Job(Language().eval(), (ids, torch.ones_like(ids))))
     assert answer.notes[:2] == (
-        "input_ids[0] = attention_mask[0] = batch_size (1..)",
-        "input_ids[1] = attention_mask[1] = sequence_length (1..20: wpe has 20 rows)",
+        "batch_size = input_ids[0] = attention_mask[0] (1..)",
+        "sequence_length = input_ids[1] = attention_mask[1] (1..20: wpe has 20 rows)",
     )
 
 

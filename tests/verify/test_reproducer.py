@@ -21,7 +21,7 @@ def shown(result: Result, folder: Path) -> tuple[str, str, onnx.ModelProto]:
     script = result.reproducer(folder)
     assert script is not None
     assert sorted(p.name for p in script.parent.iterdir()) == ["model.onnx", "reproduce.py", "trial.npz"]
-    run = subprocess.run([sys.executable, script.name], cwd=script.parent, capture_output=True, text=True, check=True)
+    run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     return run.stdout, script.read_text(encoding="utf-8").split('"""')[1], onnx.load(str(folder / "model.onnx"))
 
 

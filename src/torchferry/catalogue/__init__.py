@@ -5,8 +5,10 @@ Third parties add rules through the entry point group `torchferry.rules`: each n
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -70,6 +72,17 @@ def find(code_or_slug: str) -> Entry:
     for entry in load():
         if wanted in (entry.code.lower(), entry.slug):
             return entry
-    known = [e.code for e in load()] + [e.slug for e in load()]
-    hint = did_you_mean(code_or_slug.upper(), known) or did_you_mean(wanted, known)
-    raise UsageError(f"no diagnosis is called `{code_or_slug}`{hint}; `torchferry explain --list` shows them all")
+    raise UsageError(f"no diagnosis is called `{code_or_slug}`{_near(wanted)}; `torchferry explain --list` shows them all")
+
+
+def _near(wanted: str) -> str:
+    """Return which codes may have been meant: those that lack a digit or have others, of the same stage; else a like slug."""
+    if (told := re.fullmatch(r"([a-z]{2,4})-?(\d{1,4})", wanted)) is None:
+        return did_you_mean(wanted, [e.slug for e in load()])
+    codes = [e.code for e in load()]
+    letters = next(iter(difflib.get_close_matches(told[1].upper(), sorted({c.rstrip("0123456789") for c in codes}), 1)), "")
+    ours = [c for c in codes if c.startswith(letters)] if letters else []
+    same_number = [c for c in ours if int(c[len(letters) :]) == int(told[2])]
+    begun = [c for c in ours if c.startswith(letters + told[2])]
+    near = list(dict.fromkeys(same_number + begun)) or difflib.get_close_matches(letters + told[2], ours, n=3, cutoff=0.6)
+    return f" (did you mean {' or '.join(f'`{c}`' for c in near[:4])}?)" if near else ""

@@ -24,6 +24,11 @@ def failed_call(case: Case) -> Fault | None:
     return case.fault("inputs")
 
 
+def about_missing_cuda(fault: Fault) -> bool:
+    """Say whether the model asked for a device that this machine does not have."""
+    return any(words in link.text for link in fault.chain() for words in ("not compiled with CUDA", "NVIDIA driver"))
+
+
 def about_device(fault: Fault | None) -> bool:
     """Whether a fault says that tensors are on different devices."""
     return fault is not None and DEVICE.search(fault.text) is not None

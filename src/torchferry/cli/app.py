@@ -9,6 +9,31 @@ from typing import Annotated, Any, Literal, NoReturn
 import typer
 
 from torchferry import __version__
+from torchferry.cli.options import (
+    Directory,
+    Domain,
+    Eval,
+    Example,
+    Format,
+    Input,
+    Model,
+    Mutants,
+    NewTokens,
+    Quiet,
+    Range,
+    Repairs,
+    Report,
+    Reproducer,
+    Seconds,
+    Seed,
+    Target,
+    Threads,
+    TimeLimit,
+    Tolerate,
+    Trials,
+    Trust,
+    Verbose,
+)
 from torchferry.errors import UsageError
 
 INTRO = "torchferry carries a PyTorch model across to ONNX and checks that nothing fell overboard."
@@ -32,53 +57,23 @@ A MODEL is one of:
 Exit codes: 0 verified, 1 finished but not equivalent, 2 usage, 3 could not be loaded or converted,
 4 a run failed. Results go to stdout, progress to stderr."""
 
+COMMANDS = ("export", "verify", "check")  # what takes the settings of a project
+
 app = typer.Typer(
-    help=INTRO, epilog=EXAMPLES, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+    help=INTRO,
+    epilog=EXAMPLES,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-# The parameters of `export`, `verify` and `check` are the fields of an Ask, by name; the words users type are their options.
-Model = Annotated[
-    str,
-    typer.Argument(
-        metavar="MODEL",
-        help="package.module:name or file.py:name, where name is a function that returns (model, args), with the example call; "
-        "or program.pt2, or hf:DIRECTORY",
-    ),
-]
-Input = Annotated[
-    list[str] | None,
-    typer.Option("--input", metavar="NAME:SHAPE[:DTYPE]", help="make an example input, as in x:2x3:float32 or ids:1x8:int64"),
-]
-Range = Annotated[
-    list[str] | None, typer.Option("--range", metavar="DIM=LOW..HIGH", help="sizes that must work, as in batch=1..64")
-]
-Domain = Annotated[
-    list[str] | None,
-    typer.Option("--domain", metavar="INPUT=LOW..HIGH", help="the values that an input may have, as in t=0..999"),
-]
-Tolerate = Annotated[
-    str | None, typer.Option("--tolerance", metavar="RTOL[,ATOL]", help="how much an output may differ; default: derived")
-]
-Target = Annotated[str | None, typer.Option(metavar="RUNTIME", help="what must load the file: onnxruntime==1.17, or 'opset 15'")]
-Repairs = Annotated[Literal["off", "safe", "unsafe"], typer.Option("--repair", help="which repairs may be made")]
-Format = Annotated[Literal["text", "json", "markdown", "sarif"], typer.Option("--format", help="how stdout is written")]
-Report = Annotated[Path | None, typer.Option(metavar="FILE", help="also write a report: .html, .md, .json, .sarif or .txt")]
-TimeLimit = Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="how long a stage may take before it counts as hung")]
-Trials = Annotated[
-    int,
-    typer.Option(
-        metavar="N", min=1, help="how many ordinary comparisons with the model; those directed at something come on top"
-    ),
-]
-Mutants = Annotated[int | None, typer.Option(metavar="N", min=0, help="how many mutants of the file trials are held against")]
-Seed = Annotated[int, typer.Option(metavar="N", min=0, help="where the values of the trials start from")]
-Reproducer = Annotated[Path | None, typer.Option(metavar="DIR", help="on a mismatch, write an input and a script that show it")]
-Trust = Annotated[
-    bool,
-    typer.Option("--trust", "--trust-remote-code", help="run the code that is in a .pt2 program, or beside an hf: model"),
-]
-Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="logs and tracebacks, on stderr")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="no progress on stderr")]
+
+def _codes(begun: str) -> list[tuple[str, str]]:
+    """Return the codes that begin so, for the shell to complete."""
+    from torchferry.catalogue import load
+
+    return [(entry.code, entry.slug) for entry in load() if entry.code.startswith(begun.upper())]
 
 
 def _version(asked: bool) -> None:
@@ -92,14 +87,22 @@ def _work(kind: Literal["export", "verify", "check"], *, context: typer.Context,
     from torchferry.cli.work import Ask, work
 
     said: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in asked.items() if v is not None}
+    by_project = [n for n in said if getattr(context.get_parameter_source(n), "name", "") == "DEFAULT_MAP"]
+    said["settings"] = tuple(f"{n.replace('_', '-')} = {said[n]}" for n in by_project)
     raise typer.Exit(work(Ask(kind, words=tuple(context.obj), **said)))
 
 
 @app.callback()
 def torchferry(
+    context: typer.Context,
+    *,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="show the version")] = False,
 ) -> None:
     """Say what the commands are."""
+    if context.invoked_subcommand in COMMANDS and not {"-h", "--help"} & set(context.obj or ()):
+        from torchferry.cli.settings import read
+
+        context.default_map = dict.fromkeys(COMMANDS, read(Path.cwd()).options)
 
 
 @app.command(
@@ -117,12 +120,19 @@ def export(
         Path, typer.Option("-o", "--output", metavar="FILE", help="the file to write; for a model that generates, a directory")
     ] = Path("model.onnx"),
     task: Annotated[
-        str | None, typer.Option(metavar="TASK", help="text-generation and the like: write a directory for `torchferry generate`")
+        Literal["text-generation", "text2text-generation", "automatic-speech-recognition"] | None,
+        typer.Option(help="write a directory for `torchferry generate`"),
     ] = None,
     precision: Annotated[
         Literal["int8", "int4"] | None, typer.Option(help="with a directory: weights in fewer bits, and what that costs")
     ] = None,
+    tokenizer: Annotated[
+        Path | None, typer.Option(metavar="DIRECTORY", help="with a directory: where its tokenizer is taken from")
+    ] = None,
     inputs: Input = None,
+    example: Example = None,
+    input_names: Annotated[str | None, typer.Option(metavar="A,B", help="what the file's inputs are called")] = None,
+    output_names: Annotated[str | None, typer.Option(metavar="A,B", help="what the file's outputs are called")] = None,
     dynamic: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME:AXES", help="name the axes that move, as in ids:batch,length or x:batch,_; or none"),
@@ -138,6 +148,7 @@ def export(
     time_limit: TimeLimit = 600.0,
     trials: Trials = 64,
     mutants: Mutants = None,
+    seconds: Seconds = None,
     seed: Seed = 0,
     noise: Annotated[Literal["input"] | None, typer.Option(help="make each draw of random numbers an input of the file")] = None,
     patch: Annotated[
@@ -145,7 +156,8 @@ def export(
     ] = None,
     reproducer: Reproducer = None,
     trust: Trust = False,
-    verbose: Verbose = False,
+    evaluate: Eval = None,
+    verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
     """Convert a model to ONNX, and verify the file against the model."""
@@ -170,18 +182,22 @@ def verify(
         Path | None, typer.Option(metavar="FILE.onnx", help="show what was verified when a file, or a directory, was made")
     ] = None,
     inputs: Input = None,
+    example: Example = None,
     ranges: Range = None,
     domain: Domain = None,
     tolerance: Tolerate = None,
+    target: Target = None,
     format: Format = "text",
     report: Report = None,
     time_limit: TimeLimit = 600.0,
     trials: Trials = 64,
     mutants: Mutants = None,
+    seconds: Seconds = None,
     seed: Seed = 0,
     reproducer: Reproducer = None,
     trust: Trust = False,
-    verbose: Verbose = False,
+    evaluate: Eval = None,
+    verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
     """Compare an ONNX file from any exporter, or a directory that generates, with its model."""
@@ -191,6 +207,8 @@ def verify(
         raise typer.Exit(show(certificate, format))
     if model is None or file is None:
         raise UsageError("name a model and a file, as in `torchferry verify package.module:name model.onnx`")
+    if Path(model).suffix.lower() == ".onnx" and file.suffix.lower() != ".onnx":
+        raise UsageError(f"the model comes first: `torchferry verify {file} {model}`")
     _work("verify", **locals())
 
 
@@ -205,23 +223,20 @@ def check(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE.onnx", help="the file, from anywhere")],
     *,
-    data: Annotated[Path | None, typer.Option(metavar="FEEDS.npz", help="what will be fed: an array for each input")] = None,
+    data: Annotated[
+        list[Path] | None, typer.Option("--data", metavar="FEEDS.npz", help="what will be fed: an array for each input")
+    ] = None,
     target: Target = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="write the mended file here")] = None,
     repair: Repairs = "safe",
     format: Format = "text",
     report: Report = None,
     time_limit: TimeLimit = 600.0,
-    verbose: Verbose = False,
+    verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
     """Say what is wrong with an ONNX file, without its model."""
     _work("check", **locals())
-
-
-Directory = Annotated[Path, typer.Argument(metavar="DIRECTORY", help="what `torchferry export hf:MODEL -o DIRECTORY` wrote")]
-NewTokens = Annotated[int, typer.Option("--max-new-tokens", metavar="N", min=1, help="how much to write at most")]
-Threads = Annotated[int, typer.Option(metavar="N", min=0, help="threads of onnxruntime; 0: all cores")]
 
 
 @app.command()
@@ -282,7 +297,9 @@ A traceback goes through stdin: torchferry explain < traceback.txt
 A script's errors are explained as they come: python -m torchferry script.py"""
 )
 def explain(
-    code: Annotated[str | None, typer.Argument(metavar="CODE", help="a code such as CAP003, or a slug")] = None,
+    code: Annotated[
+        str | None, typer.Argument(metavar="CODE", help="a code such as CAP003, or a slug", autocompletion=_codes)
+    ] = None,
     list_: Annotated[bool, typer.Option("--list", help="all diagnoses, one on each line")] = False,
     error: Annotated[str | None, typer.Option("--error", help="an error of torch.onnx, onnxruntime or another tool")] = None,
     format: Annotated[Literal["text", "json", "markdown"], typer.Option("--format", help="how the page is written")] = "text",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from torchferry.cli.generate import there_is
 from torchferry.escape import spoken
 
 ASK, ANSWER = "you: ", "model: "
@@ -12,6 +13,7 @@ ASK, ANSWER = "you: ", "model: "
 
 def run(directory: Path, *, max_new_tokens: int = 60, sample: bool = True, seed: int | None = None, threads: int = 0) -> int:
     """Answer each line of stdin on stdout until it ends (Ctrl-D), and return the exit code. Ctrl-C stops an answer."""
+    there_is(directory)
     import torch
 
     from torchferry.errors import FeedError

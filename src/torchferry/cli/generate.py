@@ -6,7 +6,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from torchferry.errors import UsageError
 from torchferry.escape import spoken, written_json
+
+
+def there_is(directory: Path) -> None:
+    """Raise UsageError unless there is a directory to generate from, before anything that takes seconds to load is loaded."""
+    if not directory.is_dir():
+        what = "is a file, and what generates is a directory" if directory.exists() else "is not there"
+        raise UsageError(f"`{directory}` {what}; make one with `torchferry export hf:MODEL -o {directory.stem}/`")
 
 
 def run(
@@ -22,9 +30,9 @@ def run(
     form: str = "text",
 ) -> int:
     """Write the prompt and its continuation (an encoder-decoder's answer alone) to stdout, and return the exit code."""
+    there_is(directory)
     import torch
 
-    from torchferry.errors import UsageError
     from torchferry.generation import CausalLM, Seq2SeqLM
     from torchferry.runtime import configs, tokens
 

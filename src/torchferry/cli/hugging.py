@@ -10,7 +10,7 @@ from torchferry.cli.examples import make
 from torchferry.cli.words import ExampleInput
 from torchferry.errors import UsageError
 from torchferry.extras import require
-from torchferry.runtime import configs, tokens
+from torchferry.runtime import configs
 
 BATCH, LENGTH = 2, 8  # of the example; both are found to move, or not, by trying
 
@@ -29,6 +29,8 @@ def load(name: str, *, trust_remote_code: bool) -> tuple[Any, dict[str, Any], Pa
     require("a model from `hf:`", "torch", "transformers", "safetensors")
     import torch
     import transformers
+
+    from torchferry.runtime import tokens
 
     transformers.utils.logging.disable_progress_bar()
     kind = _class(transformers, name, config)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torchferry.cli import examples, hugging
 from torchferry.cli.spell import sensible, split
 from torchferry.cli.words import ExampleInput
 from torchferry.errors import FileRefused, TorchferryError, UsageError, did_you_mean
@@ -20,6 +19,8 @@ from torchferry.whose_code import is_users
 
 if TYPE_CHECKING:
     from torchferry.result import Kind, Result
+
+SEED = 20260  # for factories that set none: not one that they would set themselves, so that it can be told
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,14 @@ class Loaded:
     input_names: tuple[str, ...] | None = None
     tokenizer: Path | None = None  # the directory that has one
     words: str = ""  # what the user should know of how it was loaded
+
+    def call(self, arrays: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return a call with these arrays as tensors: by keyword where the model knows the names, else by position."""
+        import torch
+
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        by_name = set(tensors) <= set(_parameters(self.model))
+        return ((), tensors) if by_name else (tuple(tensors.values()), {})
 
 
 class LoadFailed(TorchferryError):
@@ -53,10 +62,11 @@ class LoadFailed(TorchferryError):
         return broken_off(kind, Step("inputs", fault=Fault.of(self.error), findings=(found,)), seconds)
 
 
-def load(name: str, inputs: Sequence[ExampleInput] = (), *, trust: bool = False) -> Loaded:
+def load(name: str, inputs: Sequence[ExampleInput] = (), *, trust: bool = False, evaluate: bool | None = None) -> Loaded:
     """Return the model that `name` names, with an example: the one it comes with, or one made from `inputs`.
 
     trust: run the code that comes with it. A program that is not trusted stays a path, which the inputs stage refuses.
+    evaluate: put it into eval mode; None: where it was made from its class, which nobody else can have done it for.
     """
     sensible(name)
     if name.startswith("hf:"):
@@ -66,7 +76,7 @@ def load(name: str, inputs: Sequence[ExampleInput] = (), *, trust: bool = False)
             return Loaded(Path(name))
         loaded = _program(name)
     else:
-        loaded = _from_code(name)
+        loaded = _from_code(name, evaluate)
     return _with_inputs(loaded, inputs) if inputs else _with_an_example(name, loaded)
 
 
@@ -104,6 +114,8 @@ def _program(path: str) -> Loaded:
 
 
 def _hugging(name: str, *, trust_remote_code: bool) -> Loaded:
+    from torchferry.cli import hugging
+
     try:
         model, kwargs, tokenizer, said = hugging.load(name.removeprefix("hf:"), trust_remote_code=trust_remote_code)
     except TorchferryError:
@@ -113,15 +125,43 @@ def _hugging(name: str, *, trust_remote_code: bool) -> Loaded:
     return Loaded(model, (), kwargs, tokenizer=tokenizer, words=said)
 
 
-def _from_code(name: str) -> Loaded:
+def _from_code(name: str, evaluate: bool | None) -> Loaded:
     where, _, what = split(name)
+    _seed()
     try:
         module = _from_file(Path(where)) if where.lower().endswith(".py") else _import(where)
-        return _called(name, _attribute(module, where, what))
+        found = _attribute(module, where, what)
+        return _in_mode(_called(name, found), isinstance(found, type) if evaluate is None else evaluate)
     except TorchferryError:
         raise
     except Exception as error:  # the user's code may raise anything
         raise LoadFailed(name, error) from error
+
+
+def _seed() -> None:
+    """Start what draws random numbers where it starts each time: weights that a factory draws are the same in each command."""
+    import random
+
+    import numpy as np
+    import torch
+
+    torch.manual_seed(SEED)
+    np.random.seed(SEED)
+    random.seed(SEED)
+
+
+def _in_mode(loaded: Loaded, evaluate: bool) -> Loaded:
+    """Return the model in the mode that was asked for, with what was done to it."""
+    import torch
+
+    drew = torch.initial_seed() == SEED and not torch.equal(
+        torch.get_rng_state(), torch.Generator().manual_seed(SEED).get_state()
+    )
+    said = [f"what it draws at random starts from seed {SEED}"] if drew else []
+    if evaluate and getattr(loaded.model, "training", False):
+        loaded.model.eval()
+        said.append("put in eval mode")
+    return replace(loaded, words="; ".join(said))
 
 
 def _import(module: str) -> Any:
@@ -180,12 +220,15 @@ def _unpacked(name: str, made: Any) -> Loaded:
             "and return (model, args)"
         )
     if not callable(model) and not hasattr(model, "graph_module"):
-        raise UsageError(f"`{name}` returned {_a(model)}; return a model, (model, args), or (model, args, kwargs)")
+        got = "None: is a `return` missing?" if model is None else f"{_a(model)};"
+        raise UsageError(f"`{name}` returned {got} return a model, (model, args), or (model, args, kwargs)")
     return Loaded(model, call[0] if call else (), dict(call[1]) if len(call) == 2 else {})
 
 
 def _with_inputs(loaded: Loaded, inputs: Sequence[ExampleInput]) -> Loaded:
     """Return the model with examples made as asked: by keyword where the model knows the names, else by position."""
+    from torchferry.cli import examples
+
     made = examples.make(loaded.model, inputs)
     if set(made) <= set(_parameters(loaded.model)):
         return replace(loaded, args=(), kwargs=made, input_names=None)

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 import traceback
@@ -40,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _main(argv: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
-    screen = Screen(verbose="-v" in words or "--verbose" in words)
+    screen = Screen(verbose=sum(word == "--verbose" or re.fullmatch("-v+", word) is not None for word in words))
     ask = None
     try:
         if (ask := supervise.task()) is not None:  # the parent has read the words

@@ -62,7 +62,11 @@ def _written(result: Result, ask: Ask) -> Iterator[str]:
         yield "no repair touched your source, so there is no patch"
     if ask.reproducer is not None and not result.ok:
         made = result.reproducer(ask.reproducer)
-        yield f"run {made} to see the difference" if made else "no trial of the file failed, so there is nothing to reproduce"
+        yield (
+            f"run `python {made}` to see the difference"
+            if made
+            else "no trial of the file failed, so there is nothing to reproduce"
+        )
 
 
 def exit_code(result: Result) -> int:

@@ -1,7 +1,7 @@
 """What the user sees while the work goes on: a line for each stage, a bar for the trials; all of it on stderr.
 
 On a terminal the current stage moves; in a pipe, under CI, or with TERM=dumb each line is printed once, when it is done.
-NO_COLOR, and terminals that know ASCII only, are respected. Results never pass through here: they go to stdout.
+NO_COLOR, FORCE_COLOR, and terminals that know ASCII only, are respected. Results never pass through here: they go to stdout.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.status import Status
 
 DOING = {
+    "start": "loading torch and onnxruntime",
     "load": "loading the model",
     "inputs": "binding inputs, finding which sizes move",
     "capture": "capturing the model",
@@ -57,11 +58,12 @@ def console(stream: IO[str]) -> Console:
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="backslashreplace")  # a user's own file names and code may hold anything
     live = stream.isatty() and os.environ.get("TERM") != "dumb"
+    coloured = not os.environ.get("NO_COLOR") and (live or os.environ.get("FORCE_COLOR", "0") not in ("", "0"))
     return Patient(
         file=stream,
-        force_terminal=live,
+        force_terminal=live or coloured,
         force_interactive=live and "CI" not in os.environ,
-        no_color=bool(os.environ.get("NO_COLOR")) or not live,
+        no_color=not coloured,
         highlight=False,
         soft_wrap=True,
         emoji=False,
@@ -90,7 +92,7 @@ def _log_handler() -> logging.Handler:
 class Screen:
     """A listener for progress events, and the voice of the command line on stderr. Use it as a context manager."""
 
-    def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
+    def __init__(self, *, quiet: bool = False, verbose: int = 0) -> None:
         self.quiet = quiet
         self.verbose = verbose
         self._console: Console | None = None
@@ -175,8 +177,8 @@ class Screen:
 
     def __enter__(self) -> Screen:
         if self.verbose:
-            logging.basicConfig(level=logging.INFO, handlers=[_log_handler()])
-            logging.getLogger("torchferry").setLevel(logging.DEBUG)
+            logging.basicConfig(level=logging.INFO if self.verbose > 1 else logging.WARNING, handlers=[_log_handler()])
+            logging.getLogger("torchferry").setLevel(logging.DEBUG if self.verbose > 1 else logging.INFO)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
+import re
+import sys
 from pathlib import Path
 
 from torchferry.errors import UsageError, did_you_mean
@@ -33,6 +36,7 @@ def sensible(model: str) -> None:
         raise UsageError(f"`{file}` is a directory; if it holds a transformers model, write `hf:{file}`")
     if not colon or not name:
         raise UsageError(f"`{model}` does not name a model; write package.module:name, file.py:name, program.pt2 or hf:DIRECTORY")
+    _is_installed(file)
 
 
 def split(model: str) -> tuple[str, str, str]:
@@ -49,10 +53,25 @@ def _exists(file: str) -> None:
 
 def _names_something(file: str, name: str) -> None:
     """Raise UsageError unless the file seems to define the name; only its text is read."""
-    defined = _defined(file)
     if not name:
-        ideas = ", ".join(f"`{file}:{n}`" for n in defined[:4])
+        ideas = ", ".join(f"`{file}:{n}`" for n in _defined(file)[:4])
         raise UsageError(f"say what to take from `{file}`: {ideas or f'`{file}:name`'}")
+    text = Path(file).read_text(encoding="utf-8", errors="replace")
+    first = name.split(".", maxsplit=1)[0]
+    if re.search(rf"\b{re.escape(first)}\b|import \*|globals|setattr|__getattr__|exec", text) is None:
+        raise UsageError(f"`{file}` has no `{first}`{did_you_mean(first, _defined(file))}")
+
+
+def _is_installed(module: str) -> None:
+    """Raise UsageError unless the package that a module is in can be found; nothing of it is imported."""
+    package = module.split(".", maxsplit=1)[0]
+    here = Path(package).is_dir() or Path(f"{package}.py").is_file()
+    try:
+        found = here or package in sys.modules or importlib.util.find_spec(package) is not None
+    except ValueError:  # what has that name is no module that could be found
+        found = False
+    if not found:
+        raise UsageError(f"there is no module `{package}` here; for a file, write path/to/file.py:name")
 
 
 def _defined(file: str) -> list[str]:

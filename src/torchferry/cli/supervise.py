@@ -161,7 +161,7 @@ def _watch(child: subprocess.Popen[bytes], line: socket.socket, patience: float,
                 child.wait(LISTEN)
         if asked_to_stop and time.monotonic() - asked_to_stop[0] > FAREWELL:
             return stage, False
-        if time.monotonic() - heard > (max(patience, STARTUP) if stage in ("", "load") else patience):
+        if time.monotonic() - heard > (max(patience, STARTUP) if stage in ("", "start", "load") else patience):
             child.send_signal(signal.SIGABRT)  # writes down where it is
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(2)

@@ -86,6 +86,11 @@ def tolerance(text: str | None) -> tuple[float, float] | None:
     return ends[0], ends[-1]
 
 
+def names(text: str | None) -> tuple[str, ...] | None:
+    """Return the names in `ids,mask`."""
+    return None if text is None else tuple(word.strip() for word in text.split(","))
+
+
 def moving_axes(texts: Sequence[str]) -> dict[str, dict[int, str]] | str | None:
     """Return dynamic_axes for `ids:batch,length` (`_` or a number: fixed); "none" for fixed sizes; None: to be found out."""
     if not texts:

@@ -4,7 +4,10 @@ from collections.abc import Mapping
 
 from torchferry.messages.mechanism import EXPORT, Mechanism
 
-_OWN = ("aten", "torch", "prim", "onnx", "prims", "quantized", "quantized_decomposed", "higher_order")
+_OWN = (
+    "aten", "torch", "prim", "onnx", "prims", "quantized", "quantized_decomposed", "higher_order", "_operator", "operator",
+    "builtins", "math",
+)  # fmt: skip
 
 
 def _quantised(facts: Mapping[str, str]) -> bool:
@@ -13,7 +16,7 @@ def _quantised(facts: Mapping[str, str]) -> bool:
 
 def _is_custom(facts: Mapping[str, str]) -> bool:
     namespace, dot, _ = facts.get("op", "").replace("::", ".").partition(".")
-    return bool(dot) and namespace not in _OWN
+    return bool(dot) and namespace.isidentifier() and namespace not in _OWN
 
 
 _UNCONVERTED = (
@@ -187,11 +190,10 @@ MECHANISMS = (
         "Count what forward takes and returns; a result that is no tensor (a class, a dict of None) gives no output.",
         (
             r"(?P<part>number of (?:in|out)put names provided \(\d+\) exceeded number of (?:in|out)puts \(\d+\))",
-            r"(?P<part>(?:in|out)put_names[^\n]{0,60}(?:does not match|mismatch|expected)[^\n]{0,60})",
+            r"onnx[^\0]{0,600}?(?P<part>(?:in|out)put_names[^\n]{0,60}(?:does not match|mismatch|expected)[^\n]{0,60})",
         ),
         "NUM020",
         EXPORT,
-        about_export=True,
     ),
     Mechanism(
         "architecture or task unknown to the exporter",

@@ -15,6 +15,7 @@ HEAD, TAIL, LINE = 20_000, 40_000, 1_000
 # in this order: what is said of one operator or file before what is said of whole programs
 MECHANISMS: tuple[Mechanism, ...] = (
     *installing.BROKEN,
+    *opening.UNREADABLE,
     *elsewhere.MECHANISMS,
     *comparing.MECHANISMS,
     *opening.MECHANISMS,
@@ -27,7 +28,8 @@ MECHANISMS: tuple[Mechanism, ...] = (
 )
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|(?<=[\s^])\[\d{1,2}m")
 _ABOUT_EXPORT = re.compile(
-    r"onnx|torch[./\\]_?export|torch[./\\]jit|jit\.trace|optimum|TracerWarning|\bexport(?:er|ing)\b|ExecutionProvider|fx[./\\]experimental",
+    r"onnx|torch[./\\]_?export|torch[./\\]jit|jit\.trace|optimum|TracerWarning|\bexport(?:er|ing)\b|ExecutionProvider|fx[./\\]experimental|\[TRT\]|tensorrt"
+    r"|float32 number \S+ will be truncated",
     re.IGNORECASE,
 )
 _FILE = re.compile(r"(?:Load model (?:from )?|[\s'\"(=])([^\s'\"()=]+\.(?:onnx|ort))\b")

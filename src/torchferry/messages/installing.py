@@ -26,6 +26,7 @@ BROKEN = (
             r"(?P<part>CUDNN(?:_STATUS)?[ _](?:failure \d+|\w+))",
             r"(?P<part>CUDA failure \d+[^\n;]{0,60})",
             r"(?P<part>CUBLAS(?:_STATUS_\w+| failure \d+))[^\0]{0,400}?onnxruntime",
+            r"onnxruntime[^\0]{0,400}?(?P<part>CUBLAS(?:_STATUS_\w+| failure \d+))",
             r"Failed to create (?P<part>(?:CUDA|Tensorrt|ROCM|DML|OpenVINO)ExecutionProvider)",
             r"(?:Specified|Unknown) provider '?(?P<part>\w+ExecutionProvider)'? (?:is|type)?[^\n]{0,20}(?:not in available|not available)",
             r"(?P<part>onnxruntime_providers_\w+(?:\.dll|\.so)?)[^\n]{0,80}(?:failed|error|not found|cannot)",
@@ -99,6 +100,17 @@ BROKEN = (
 )
 MECHANISMS = (
     Mechanism(
+        "environment of the process",
+        "onnxruntime-web does not start in this browser: what it gets for its own .wasm file is not that file, or that of another "
+        "release ({part}).",
+        "Serve the .wasm and .mjs files of the same release beside the script, or name their folder in `ort.env.wasm.wasmPaths`; a page "
+        "of HTML (`3c 21 44 4f`) is a path that the server does not have.",
+        (
+            r"no available backend found[^\n]*?\[\w+\] (?P<part>[^\n]{0,160}(?:wasm|WebAssembly|initWasm|is not a function)[^\n]{0,80})",
+            r"(?P<part>WebAssembly\.instantiate\(\)[^\n]{0,80})[^\0]{0,400}?(?:ort|onnx)",
+        ),
+    ),
+    Mechanism(
         "package versions clash",
         "`{part}` is not in the {package} that is installed: two packages are of releases that do not fit.",
         "Upgrade the one that asks (the last frame of yours in the traceback), or go back to the release of {package} that it was "
@@ -122,6 +134,7 @@ MECHANISMS = (
             r"No module named '?(?P<package>onnx|onnxruntime|onnxscript|optimum|onnxconverter_common|onnxsim|onnx_ir|onnxruntime_extensions)'?\s*(?:$|\n|;|,)",
             r"Module (?P<package>onnx\w*) is not installed",
             r"requires the (?P<package>onnx\w*) (?:package|library)",
+            r"install (?P<package>onnx\w*) to (?:use|run|export|load)",
         ),
         "",
         DOCTOR,

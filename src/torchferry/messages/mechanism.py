@@ -24,7 +24,7 @@ UNTOLD = {
     "package": "a package",
     "part": "a part",
     "line": "that line",
-    "kind": "number",
+    "kind": "Python number",
     "arch": "this",
     "task": "the task",
     "data": "the weights' file",

@@ -28,9 +28,31 @@ def _is_standard(facts: Mapping[str, str]) -> bool:
 _REFUSED_TYPE = r"Type '(?P<type>[\w()]+)' of input parameter \((?P<name>[^)]*)\) of operator \((?P<op>\w+)\) in node \((?P<node>[^)]*)\) is invalid"
 _UNREGISTERED = (
     r"No Op registered for (?P<op>\w+) with domain_version of (?P<opset>\d+)",
-    r"(?P<op>[\w.:]+?)(?:\(-?\d+\))? is not a registered function/op",
+    r"(?:ai\.onnx)?:?(?P<op>[\w.:]+?)(?:\(-?\d+\))? is not a registered function/op",
     r"No Op registered for (?P<op>\w+)",
     r"No schema registered for '?(?P<op>\w+)",
+)
+# said before whatever the tool that opens it says next
+UNREADABLE = (
+    Mechanism(
+        "file is damaged, or no ONNX file",
+        "What is at that path does not read as a model: cut short, a pointer of git-lfs, a page of HTML, or another format.",
+        "Fetch it anew and compare its size; `torchferry check` says what it is.",
+        (
+            r"INVALID_PROTOBUF",
+            r"Error parsing text-format [\w.:]*ModelProto",
+            r"ORT model verification failed",
+            r"does not have an ir_version set properly",
+            r"Protobuf parsing failed",
+            r"(?<![A-Za-z])DecodeError",
+            r"ModelProto does not have a graph",
+            r"Error parsing message(?: with type 'onnx)?",
+            r"Wrong wire type in tag",
+            r"No graph was found in the protobuf",
+        ),
+        "CHK003",
+        CHECK,
+    ),
 )
 MECHANISMS = (
     Mechanism(
@@ -66,6 +88,7 @@ MECHANISMS = (
         (
             r"should be stored in (?P<data>[^\s,]+), but it doesn't exist",
             r"External data (?:path|file)[^\n]*?(?P<data>[\w./\\-]+\.\w+)[^\n]*?(?:does not exist|not found|doesn't exist|escapes)",
+            r"Failed to load external data file \"(?P<data>[^\"]+)",
             r"(?:model_path must not be empty|Cannot open|cannot get file size|Failed to open|No such file)[^\n]*?(?P<data>[\w./\\-]*\.(?:data|weight|bin|onnx_data))",
             r"(?P<data>[\w./\\-]+\.(?:onnx_data|onnx\.data))[^\n]*(?:not found|doesn't exist|does not exist|No such file|failed)",
             r"(?:external|tensor) (?:data|initializer)s? [^\n]{0,80}(?:out of bounds|are out of bounds|cannot be read|not accessible)",
@@ -194,22 +217,6 @@ MECHANISMS = (
             r"(?P<op>If|Loop) nodes? condition input must have exactly one element",
         ),
         "CHK019",
-        CHECK,
-    ),
-    Mechanism(
-        "file is damaged, or no ONNX file",
-        "What is at that path does not read as a model: cut short, a pointer of git-lfs, a page of HTML, or another format.",
-        "Fetch it anew and compare its size; `torchferry check` says what it is.",
-        (
-            r"INVALID_PROTOBUF",
-            r"Protobuf parsing failed",
-            r"(?<![A-Za-z])DecodeError",
-            r"ModelProto does not have a graph",
-            r"Error parsing message(?: with type 'onnx)?",
-            r"Wrong wire type in tag",
-            r"No graph was found in the protobuf",
-        ),
-        "CHK003",
         CHECK,
     ),
     Mechanism(

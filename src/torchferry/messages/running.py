@@ -31,6 +31,7 @@ MECHANISMS = (
             r"input '?(?P<name>[\w.:]+)'? is missing in 'feeds'",
             r"Invalid input name: ?(?P<name>\S+)",
             r"Unknown input name:? '?(?P<name>[\w.:]+)",
+            r"Input name: '(?P<name>[^']+)' is not in the metadata",
             r"(?:Gather|Embedding)[^\n]*indices element out of data bounds, idx=-?\d+ must be within the inclusive range \[-?\d+, ?(?P<most>[0-7])\]",
         ),
         "RUN001",
@@ -100,6 +101,7 @@ MECHANISMS = (
         "Smaller batches or images; `enable_mem_pattern` and the arena's limit where a GPU is shared. `torchferry check` names the node.",
         (
             r"(?P<part>Failed to allocate memory for requested buffer of size \d+)",
+            r"(?P<part>failed to allocate a buffer of size \d+)[^\n]*(?:ERROR_CODE|onnx)",
             r"(?P<part>BFCArena[^\n]{0,80}(?:alloc|memory)[^\n]{0,60})",
             r"onnxruntime[^\n]{0,200}(?P<part>bad_?[ ]?alloc\w*)",
             r"Status Message: (?P<part>bad allocation|std::bad_alloc)",

@@ -2,6 +2,8 @@
 
 from torchferry.messages.mechanism import EXPORT, VERIFY, Mechanism
 
+# the line below a warning, where it computes with a tensor's values and not with a size
+_OF_VALUES = r"[^\n]*\n[^\n]*\.(?:max|min|sum|item|argmax|argmin|any|all|nonzero|count_nonzero)\("
 MECHANISMS = (
     Mechanism(
         "in-place change of an input",
@@ -25,7 +27,7 @@ MECHANISMS = (
             r"Exporting a model to ONNX with a batch_size other than 1, with a variable length with (?P<part>\w+)",
             r"Using (?P<part>len) to get tensor shape might cause the trace to be incorrect",
             r"(?P<part>Iterating over a tensor) might cause the trace to be incorrect",
-            r"Converting a tensor to a Python (?P<part>index|integer)[^\n]*might cause the trace to be incorrect",
+            rf"Converting a tensor to a Python (?P<part>index|integer)[^\n]*might cause the trace to be incorrect(?!{_OF_VALUES})",
             r"TracerWarning[^\n]*\n[^\n]*(?P<part>(?:\.shape|\.size\(|len\()[^\n]*)",
             r"The shape of the (?P<part>[^\n]{1,40}) (?:is|was) (?:fixed|frozen|hard-?coded)",
         ),
@@ -34,10 +36,11 @@ MECHANISMS = (
     ),
     Mechanism(
         "data-dependent value or control flow",
-        "A tensor was turned into a Python {kind} while tracing: the way that the example went is the only one in the graph.",
+        "A tensor was turned into a {kind} while tracing: the way that the example went is the only one in the graph.",
         "Write the choice as `torch.where` or `torch.cond`, or keep the number as a tensor; torchferry does so itself and compares.",
         (
             r"Converting a tensor to a (?P<kind>Python (?:boolean|float|number|list)|NumPy array)[^\n]*might cause the trace",
+            rf"Converting a tensor to a (?P<kind>Python (?:index|integer))[^\n]*might cause the trace[^\n]*(?={_OF_VALUES})",
             r"TracerWarning: (?P<kind>torch\.\w+|[\w.]+) results are registered as constants in the trace",
             r"There is a (?P<kind>[\w ]+) that depends on (?:a )?tensor values?",
         ),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 
@@ -48,3 +49,19 @@ class Signature:
     def dim(self, name: str) -> Dim | None:
         """Return the dim of that name, or None."""
         return next((d for d in self.dims if d.name == name), None)
+
+
+def folded(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return texts with those told once that differ in the number of a layer alone: `past.0..11.key[0]` for twelve."""
+    groups: dict[str, list[int]] = {}
+    for text in texts:
+        number = re.search(r"(?<=\.)\d+(?=\.)", text)
+        alike = re.sub(rf"(?<=\.){number[0]}(?=\.)", "\0", text) if number else text
+        groups.setdefault(alike, []).append(int(number[0]) if number else 0)
+    shown: list[str] = []
+    for alike, numbers in groups.items():
+        if "\0" in alike and len(numbers) > 2 and numbers == [*range(numbers[0], numbers[0] + len(numbers))]:
+            shown.append(alike.replace("\0", f"{numbers[0]}..{numbers[-1]}"))
+        else:
+            shown += [alike.replace("\0", str(number)) for number in numbers]
+    return tuple(shown)

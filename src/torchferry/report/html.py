@@ -87,7 +87,7 @@ def _problem(problem: Problem) -> str:
         f"{words(problem.title or problem.message)}</h3>"
         + (f'<p class="quiet">{words(place.words)}</p>' if place.words else "")
         + line
-        + (f"<p>{words(problem.message)}</p>" if problem.title else "")
+        + (f"<p>{words(problem.detail)}</p>" if problem.title else "")
         + (f"<p><strong>What to do:</strong> {words(problem.help)}</p>" if problem.help else "")
         + _list(problem.evidence)
         + (f'<p class="quiet"><a href="{page}">{problem.code}: more</a></p>' if page else "")
@@ -105,7 +105,7 @@ def _tensors(view: View) -> str:
 def _sizes(view: View) -> str:
     rows = (
         (
-            " = ".join(map(_code, m.axes)),
+            " = ".join(map(_code, m.places)),
             _code(m.name),
             "" if m.follows else span(m.low, m.high),
             words(_why(m.why, m.multiple_of, m.verified)),

@@ -56,7 +56,7 @@ def _problem(problem: Problem) -> Iterator[str]:
         yield f"at {markdown(problem.place.words)}"
     if problem.place.source:
         yield fenced(problem.place.source.strip(), "python")
-    yield markdown(problem.message) if problem.title else ""
+    yield markdown(problem.detail) if problem.title else ""
     yield f"**What to do**: {markdown(problem.help)}" if problem.help else ""
     yield "\n".join(f"- {markdown(fact)}" for fact in problem.evidence)
     page = addresses.link(problem.page)
@@ -77,7 +77,7 @@ def _made(view: View) -> str:
 
 def _sizes(view: View) -> list[tuple[str, ...]]:
     return [
-        (", ".join(_code(a) for a in m.axes), _code(m.name), "" if m.follows else span(m.low, m.high), _cell(m.why))
+        (", ".join(_code(a) for a in m.places), _code(m.name), "" if m.follows else span(m.low, m.high), _cell(m.why))
         for m in view.moving
     ]
 

@@ -100,7 +100,7 @@ def _problem(problem: Problem, width: int, facts: int) -> Iterator[Line]:
         yield ((f"   {number} | ", "label"), (f"  {code}", ""))
         yield ((f"   {margin} | ", "label"), (f"  {'^' * min(len(code), width - 12)}", "mark"))
     if problem.title:
-        yield from _wrapped("  ", problem.message, width)
+        yield from _wrapped("  ", problem.detail, width)
     if problem.help:
         yield from _wrapped("  help: ", problem.help, width)
     for fact in problem.evidence[:facts]:
@@ -119,7 +119,7 @@ def _facts(view: View, width: int) -> Iterator[Line]:
     elif view.kind == "export":
         yield from _row("file", ["none was written; one that was there before is untouched"], width)
     if view.ok or view.runs:  # before that they are a guess that nothing was done with
-        yield from _row("sizes", [m.words + (f"; tried {m.verified}" if m.verified else "") for m in view.moving], width)
+        yield from _row("sizes", [m.words + (f"; tried {m.tried}" if m.tried else "") for m in view.moving], width)
         yield from _row("fixed", view.fixed, width)
         yield from _row("given up", view.given_up, width)
     yield from _row("trials", [view.trials], width)

@@ -6,14 +6,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from torchferry.catalogue.finding_rule import GUESS
 from torchferry.certificate import given_up, versions
 from torchferry.edits.inputs import Narrow
-from torchferry.records import Case, Diagnosis, History, Job, Outcome, Repair, Signature, TensorSpec, Trial
+from torchferry.records import (
+    FAILING,
+    SHOWING,
+    Case,
+    Diagnosis,
+    History,
+    Job,
+    Outcome,
+    Repair,
+    Signature,
+    TensorSpec,
+    Trial,
+)
 from torchferry.records.findings import WeightsQuantised
+from torchferry.records.signature import folded
 from torchferry.releases.tested import untested
 from torchferry.report import addresses, said, shown_source
 from torchferry.report.standing import feeds_mended, unwritten
@@ -66,6 +80,12 @@ class Problem:
     fixed: bool
     page: str = ""  # the address of what is said of its code; relative where the documentation has no public one
 
+    @property
+    def detail(self) -> str:
+        """The message without the title, where it begins with it and both are shown."""
+        begun = f"{self.title}: "
+        return self.message[len(begun) :] if self.message.startswith(begun) else self.message
+
 
 @dataclass(frozen=True, slots=True)
 class Mend:
@@ -98,14 +118,20 @@ class Moving:
     multiple_of: int = 1
     why: str = ""
     verified: str = ""  # the part of the range that was shown to hold, where it is not all of it
+    tried: str = ""  # the sizes at which the file was compared, whatever came of it, from the smallest to the largest
     follows: bool = False  # an expression over other sizes, with no range of its own
 
     @property
+    def places(self) -> tuple[str, ...]:
+        """The axes, those of equal layers told once."""
+        return folded(self.axes)
+
+    @property
     def words(self) -> str:
-        """`input_ids[0] = attention_mask[0] = batch_size (1..)`."""
-        tie = " = ".join((*self.axes, self.name))
+        """`batch_size = input_ids[0] = attention_mask[0] (1..)`; of a size that follows others `mask[1] = past + sequence`."""
         if self.follows:
-            return tie
+            return " = ".join((*self.places, self.name))
+        tie = " = ".join((self.name, *self.places))
         step = f", multiples of {self.multiple_of}" if self.multiple_of > 1 else ""
         return f"{tie} ({span(self.low, self.high)}{step}{': ' + self.why if self.why else ''})"
 
@@ -196,10 +222,10 @@ def of(
     signature: Signature | None = bound.signature if bound is not None else None
     runs = tuple(_run(t) for t in case.trials)
     standing = (*history.mended, *case.diagnoses) if waiting else case.diagnoses  # mended on a copy that is gone: they stand
-    problems = tuple(_problem(d) for d in standing or _undiagnosed(case, fine))
-    moving = _moving(signature, case.ranges) if signature else ()
+    problems = tuple(_problem(_without_what_failed(d, history)) for d in standing or _undiagnosed(case, fine))
+    moving = _moving(signature, case) if signature else ()
     fixed = _fixed(signature) if signature else ()
-    told = {m.words for m in moving} | set(fixed) | _plain_sizes(signature)  # what the tables say need not be noted again
+    told = {m.words for m in moving} | set(folded(fixed)) | _plain_sizes(signature)  # what the tables say need not be noted again
     shown = str(path or case.job.onnx or "")
     rounded = next((f.precision for f in case.findings(WeightsQuantised)), "")
     made_with = versions()
@@ -229,8 +255,8 @@ def of(
         inputs=_tensors(signature.inputs if signature else translated.inputs if translated else ()),
         outputs=_tensors(translated.outputs if translated else ()),
         moving=moving,
-        fixed=fixed,
-        given_up=given_up(case),
+        fixed=folded(fixed),
+        given_up=folded(given_up(case)),
         runs=runs,
         trials=said.agreement(case.trials) if verified else "",
         worst=said.worst(case.trials) if verified else "",
@@ -276,6 +302,14 @@ def _undiagnosed(case: Case, ok: bool) -> tuple[Diagnosis, ...]:
     return ()
 
 
+def _without_what_failed(found: Diagnosis, history: History) -> Diagnosis:
+    """Return a diagnosis that advises no guess that was made and came to nothing."""
+    failed = [r for r in history.tried if r.code == found.code and r not in history.kept]
+    tried = {f"{GUESS}: {r.title};": f"tried: {r.title}; the file was no better for it" for r in failed}
+    facts = (next((said for begun, said in tried.items() if fact.startswith(begun)), fact) for fact in found.evidence)
+    return replace(found, evidence=tuple(facts))
+
+
 def _problem(found: Diagnosis) -> Problem:
     where = found.location
     place = ShownPlace(
@@ -308,19 +342,23 @@ def _tensors(specs: tuple[TensorSpec, ...]) -> tuple[Tensor, ...]:
     return tuple(Tensor(s.name, s.dtype, tuple(str(size) for size in s.shape)) for s in specs)
 
 
-def _moving(signature: Signature, shown: Mapping[str, tuple[int, int | None]]) -> tuple[Moving, ...]:
+def _moving(signature: Signature, case: Case) -> tuple[Moving, ...]:
     rows = []
+    compared = [t.sizes for t in case.trials if t.outcome in SHOWING or t.outcome in FAILING]
     for dim in signature.dims:
         axes = tuple(f"{s.name}[{i}]" for s in signature.inputs for i, size in enumerate(s.shape) if size == dim.name)
-        held = shown.get(dim.name, (dim.low, dim.high))
+        held = case.ranges.get(dim.name, (dim.low, dim.high))
+        sizes = [s[dim.name] for s in compared if dim.name in s]
+        tried = span(min(sizes), max(sizes)) if sizes else ""
         part = "" if tuple(held) == (dim.low, dim.high) else span(*held)
-        rows.append(Moving(axes, dim.name, dim.low, dim.high, dim.multiple_of, dim.why, part))
+        rows.append(Moving(axes, dim.name, dim.low, dim.high, dim.multiple_of, dim.why, part, tried=tried))
     # sizes made of several dims are ties too: `mask[1] = past + sequence`
+    follows: dict[str, list[str]] = {}
     for spec in signature.inputs:
         for axis, size in enumerate(spec.shape):
             if isinstance(size, str) and signature.dim(size) is None:
-                rows.append(Moving((f"{spec.name}[{axis}]",), size, follows=True))
-    return tuple(rows)
+                follows.setdefault(size, []).append(f"{spec.name}[{axis}]")
+    return (*rows, *(Moving(tuple(axes), size, follows=True) for size, axes in follows.items()))
 
 
 def _plain_sizes(signature: Signature | None) -> set[str]:

@@ -16,7 +16,7 @@ class ModelInTrainingMode(Rule):
     model is exported as it is, as that may be meant; but random layers cannot be compared, and are not what one deploys.
 
     ## Do instead
-    Call `model.eval()` before the export.
+    Call `model.eval()` before the export; on the command line, `--eval` does.
     """
 
     code, stage, severity = "CAP015", "capture", "warning"
@@ -33,7 +33,7 @@ class ModelInTrainingMode(Rule):
             f"the model is in training mode: {', '.join(f'`{k}`' for k in kinds)} at `{first}`"
             + (f" and {len(found) - 1} more place{'s' if len(found) > 2 else ''}" if len(found) > 1 else "")
             + " behaves otherwise than in eval mode",
-            "call `model.eval()` before the export, unless training behaviour is what the file should have",
+            "call `model.eval()` before the export, or say --eval, unless training behaviour is what the file should have",
             Location(module_path=first),
         )
 

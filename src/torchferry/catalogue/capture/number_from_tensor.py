@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from torchferry.catalogue import capture_clues as clues
@@ -33,13 +34,26 @@ class NumberFromTensor(Rule):
         return Diagnosis(
             self.code,
             f"`{code}` needs the value of a tensor, or a size that depends on values",
-            "keep it a tensor, or state what is known about the number right after taking it: `torch._check(n <= x.size(1))`",
+            f"keep it a tensor; or {_stated(code)}",
             location,
             (clues.WHY, text),
         )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
         yield from clues.rewrites(case, found, f"the elements in line {found.location.line} picked by tensors")
+
+
+def _stated(code: str) -> str:
+    """Return how to say what is known of the number in a line, by the name that it has there."""
+    try:
+        line = ast.parse(code.strip()).body
+    except SyntaxError:
+        line = []
+    named = isinstance(line[0], ast.Assign) and isinstance(line[0].targets[0], ast.Name) if len(line) == 1 else False
+    if not named:
+        return "take the number into a variable of its own, and say after it how large it can be, with `torch._check`"
+    name = ast.unparse(line[0].targets[0])  # type: ignore[attr-defined]
+    return f"say in the next line how large it can be, as in `torch._check({name} <= x.size(1))`"
 
 
 def bad() -> Job:

@@ -8,6 +8,9 @@ from torchferry.catalogue import inputs_clues as clues
 from torchferry.catalogue.rule import Rule
 from torchferry.records import Case, Diagnosis, Job
 
+RUN_IT = "call `model(*args, **kwargs)` with this example yourself: it has to run before it can be exported"
+NO_CUDA = "this machine has no CUDA; let that line make its tensor on the device of an input, as in `device=x.device`"
+
 
 class ExampleCallFails(Rule):
     """The model raises on its own example
@@ -31,7 +34,7 @@ class ExampleCallFails(Rule):
         yield Diagnosis(
             self.code,
             f"the model raises on its own example: {fault.type_name}: {clues.first_line(fault)}",
-            "call `model(*args, **kwargs)` as you would use it, and mend the example until it runs",
+            NO_CUDA if clues.about_missing_cuda(fault) else RUN_IT,
             clues.user_line(fault),
             (f"the example: {given}",) if given else (),
         )

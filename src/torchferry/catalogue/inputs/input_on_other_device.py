@@ -30,6 +30,15 @@ class InputOnOtherDevice(Rule):
         away = [i for i in example.inputs if i.device != home]
         named = ", ".join(f"`{i.name}` is on {i.device}" for i in away) or "part of the example is elsewhere"
         place = clues.user_line(fault)
+        if home == "meta":
+            yield Diagnosis(
+                self.code,
+                "the model is on the meta device, which has sizes and no values: it has no weights to be exported",
+                'make room for them with `model.to_empty(device="cpu")`, then load them with `model.load_state_dict(...)`',
+                place,
+                (f"{fault.type_name}: {clues.first_line(fault)}",),
+            )
+            return
         yield Diagnosis(
             self.code,
             f"{named}, but the model is on {home}",

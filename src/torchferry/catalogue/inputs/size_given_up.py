@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from torchferry.catalogue.rule import Rule
 from torchferry.edits.inputs import Narrow
 from torchferry.records import Case, Diagnosis, Job, Location, findings
+from torchferry.records.signature import folded
 
 
 class SizeGivenUp(Rule):
@@ -36,7 +37,7 @@ class SizeGivenUp(Rule):
 
 
 def _declared(finding: findings.SizeGivenUp) -> str:
-    axes = " = ".join(finding.axes) or finding.dim
+    axes = " = ".join(folded(finding.axes)) or finding.dim
     return f"`{finding.dim}` ({axes}) is " + (f"fixed at {finding.now}" if finding.fixed else f"declared as {finding.now}")
 
 

@@ -330,7 +330,6 @@ def _outputs(value: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
     if is_pair_of_caches(value):
         yield from _cache_outputs(value.self_attention_cache, "decoder.")
         yield from _cache_outputs(value.cross_attention_cache, "encoder.")
-        yield from _outputs(getattr(value, "is_updated", None) or {}, f"{PRESENT}.is_updated", depth - 1)
     elif is_cache(value):
         yield from _cache_outputs(value, "")
     elif is_legacy_cache(value) and name == PAST:

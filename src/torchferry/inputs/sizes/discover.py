@@ -23,6 +23,7 @@ from torchferry.inputs.sizes.reasons import why_fixed
 from torchferry.inputs.sizes.search_state import Ties
 from torchferry.records import Dim, Finding, Location, Size
 from torchferry.records.findings import AskedAxisDoesNotMove
+from torchferry.records.signature import folded
 
 SLOW = 2.0  # seconds for one call of the model, from which on sizes are first tried without computing
 LONG_LIST = 5  # from here on the items of a list are tried together, as one by one would take too many calls
@@ -113,7 +114,7 @@ def discover(
 def table(
     names: Sequence[str], shapes: Sequence[Sequence[Size]], dims: Sequence[Dim], why: Sequence[Sequence[str]]
 ) -> tuple[str, ...]:
-    """Return what was found as lines for the user: `input_ids[0] = attention_mask[0] = batch_size (1..)`."""
+    """Return what was found as lines for the user: `batch_size = input_ids[0] = attention_mask[0] (1..)`."""
     lines = []
     places: dict[Size, list[str]] = {}
     for name, shape, reasons in zip(names, shapes, why, strict=True):
@@ -125,9 +126,9 @@ def table(
     spans = {d.name: str(d).split(" = ", 1)[1].replace(" (", ": ", 1).removesuffix(")") for d in dims}
     moving = []
     for size, axes in places.items():
-        listed = axes if len(axes) <= 6 else [*axes[:3], f"... {len(axes) - 4} more ...", axes[-1]]
-        moving.append(f"{' = '.join(listed)} = {size}" + (f" ({spans[str(size)]})" if size in spans else ""))
-    return (*moving, *lines)
+        listed = " = ".join(folded(axes))
+        moving.append(f"{size} = {listed} ({spans[str(size)]})" if size in spans else f"{listed} = {size}")
+    return (*moving, *folded(lines))
 
 
 # --- before the search ---------------------------------------------------------------------------

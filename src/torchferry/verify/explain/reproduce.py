@@ -33,14 +33,17 @@ from torchferry.worker import Worker
 SCRIPT_NAME = "reproduce.py"
 SCRIPT = '''"""{title}
 
-Run with: python reproduce.py (needs numpy and onnxruntime)
+Run with: python reproduce.py, from anywhere (needs numpy and onnxruntime)
 """
+import os
+
 import numpy as np
 import onnxruntime
 
-data = np.load("trial.npz")
+here = os.path.dirname(os.path.abspath(__file__))
+data = np.load(os.path.join(here, "trial.npz"))
 feeds = {{name[3:]: data[name] for name in data.files if name.startswith("in:")}}
-session = onnxruntime.InferenceSession("model.onnx", providers=["CPUExecutionProvider"])
+session = onnxruntime.InferenceSession(os.path.join(here, "model.onnx"), providers=["CPUExecutionProvider"])
 for output, got in zip(session.get_outputs(), session.run(None, feeds)):
     want = data["out:" + output.name]  # what the PyTorch model gives
     same = want.shape == got.shape and np.allclose(want, got, rtol={rtol:.3g}, atol={share:.3g} * want.std(), equal_nan=True)
