@@ -6,18 +6,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from torchferry.certificate import given_up, versions
 from torchferry.edits.inputs import Narrow
-from torchferry.records import Case, Diagnosis, History, Job, Outcome, Repair, Signature, TensorSpec, Trial
+from torchferry.records import Case, Diagnosis, History, Job, Layout, Outcome, Repair, Signature, TensorSpec, Trial
 from torchferry.records.findings import WeightsQuantised
 from torchferry.releases.tested import untested
 from torchferry.report import said, shown_source
 from torchferry.report.standing import feeds_mended, unwritten
 from torchferry.report.words import headline, lower_start, span
+
+FEED_WEIGHTS = "the weights are inputs, each by its name in the model's state_dict; `Result.save` writes a file that has them"
 
 
 class Reportable(Protocol):
@@ -35,6 +37,8 @@ class Reportable(Protocol):
     def bytes(self) -> int: ...
     @property
     def ok(self) -> bool: ...
+    @property
+    def layout(self) -> Layout: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +148,7 @@ class View:
     ir_version: int = 0
     runtime: str = ""
     libraries: tuple[str, ...] = ()  # of operators of custom domains, without which the file does not load
+    weights: Literal["", "may be fed", "must be fed"] = ""  # where they are inputs of a file that was made of the verified one
     rounded: str = ""  # the precision of a file whose weights were quantised after it was verified
     asked: tuple[str, ...] = ()  # the words of the command that a check must be given again to come to the same
     inputs: tuple[Tensor, ...] = ()
@@ -179,7 +184,11 @@ def see(result: Reportable | View) -> View:
     """Return the view of a result; a view, such as one read back from JSON, is its own."""
     if isinstance(result, View):
         return result
-    return of(result.history, kind=result.kind, path=result.path, elapsed=result.seconds, bytes=result.bytes, ok=result.ok)
+    made = of(result.history, kind=result.kind, path=result.path, elapsed=result.seconds, bytes=result.bytes, ok=result.ok)
+    if result.layout.left_out:
+        weightless = f"{made.headline}, once it is fed the weights that it was exported with"
+        return replace(made, weights="must be fed", headline=weightless, notes=(*made.notes, FEED_WEIGHTS))
+    return replace(made, weights="may be fed") if result.layout.as_inputs else made
 
 
 def of(
