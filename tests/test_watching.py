@@ -17,8 +17,8 @@ from torchferry.watching import Patient, watching
 LINES = [Event("begin", "inputs"), Event("end", "inputs", "1 input", 0.5), Event("begin", "capture")]
 
 
-@pytest.fixture
 def nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no word on progress in the environment, and no sign of pytest, which puts it there for each part of a test."""
     for name in ("PYTEST_CURRENT_TEST", shown.SETTING):
         monkeypatch.delenv(name, raising=False)
 
@@ -35,8 +35,9 @@ def test_under_pytest_nothing_is_shown_unless_it_is_asked_for(capfd: pytest.Capt
 
 
 def test_who_does_not_look_sees_nothing_of_quick_work_and_all_of_slow_work(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], nothing_said: None
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    nothing_said(monkeypatch)
     now = 0.0
     monkeypatch.setattr(shown.time, "monotonic", lambda: now)
     with watching(None) as listener:
@@ -50,7 +51,8 @@ def test_who_does_not_look_sees_nothing_of_quick_work_and_all_of_slow_work(
     assert [line.split()[1] for line in told] == ["inputs", "capture"]
 
 
-def test_who_looks_is_shown_each_stage_at_once(monkeypatch: pytest.MonkeyPatch, nothing_said: None) -> None:
+def test_who_looks_is_shown_each_stage_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing_said(monkeypatch)
     monkeypatch.setattr(shown, "_is_looked_at", lambda: True)
     with watching(None) as listener:
         assert isinstance(listener, Screen)
@@ -65,7 +67,8 @@ def test_a_notebook_counts_as_somebody_who_looks(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(("said", "kind"), [("0", type(None)), ("off", type(None)), ("1", Screen)])
-def test_the_environment_turns_it_off_and_on(said: str, kind: type, monkeypatch: pytest.MonkeyPatch, nothing_said: None) -> None:
+def test_the_environment_turns_it_off_and_on(said: str, kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing_said(monkeypatch)
     monkeypatch.setenv(shown.SETTING, said)
     with watching(None) as listener:
         assert isinstance(listener, kind)

@@ -44,11 +44,13 @@ class Proof:
 
 def relaid(source: Path, destination: Path, layout: Layout, weights: frozenset[str], proof: Proof) -> None:
     """Write a verified file into a workspace with its weights where `layout` wants them. Raises NotTheSame where it is not it."""
+    if (found := read(source)).data and found.objections:
+        raise NotTheSame(f"`{source}` is no longer the file that was verified: {'; '.join(found.objections)}")
     whole = onnx.load(str(source))
     if not (layout.as_inputs or layout.left_out):
         _write(whole, destination, layout.beside)
-        if (objections := read(destination).objections) and not read(source).objections:
-            raise NotTheSame(f"`{destination.name}` is not the file that was verified: {'; '.join(objections)}")
+        if (made := read(destination)).data and made.objections:
+            raise NotTheSame(f"`{destination.name}` is not the file that was verified: {'; '.join(made.objections)}")
         return
     changed = onnx.ModelProto()
     changed.CopyFrom(whole)

@@ -12,6 +12,11 @@ import pytest
 import torch
 
 SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.py"))
+# larger models, or several of them
+SLOW = {
+    "encoder_with_three_inputs", "exported_program", "keyword_arguments", "nested_inputs", "recurrent_tagger",
+    "residual_classifier", "super_resolution", "traced_model", "wrapped_model",
+}  # fmt: skip
 # how scripts get at torch.onnx, and what stands there instead; the last is for those that say `torch.onnx.export`
 SWAPS = (
     (r"^import torch\.onnx as onnx$", "import torchferry.onnx as onnx"),
@@ -39,7 +44,9 @@ def _torch_onnx_is_put_back() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_torch_onnx_is_put_back")
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "path", [pytest.param(p, id=p.stem, marks=[pytest.mark.slow] if p.stem in SLOW else []) for p in SCRIPTS]
+)
 def test_a_script_for_torch_onnx_export_runs_with_its_import_swapped(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -52,5 +59,6 @@ def test_a_script_for_torch_onnx_export_runs_with_its_import_swapped(
 
 def test_there_are_twenty_scripts_and_each_asserts_something() -> None:
     assert len(SCRIPTS) >= 20
+    assert {path.stem for path in SCRIPTS} >= SLOW
     for path in SCRIPTS:
         assert re.search(r"^\s*(assert |np\.testing|torch\.testing)", path.read_text(encoding="utf-8"), re.MULTILINE), path.name
