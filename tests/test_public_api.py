@@ -26,7 +26,7 @@ def test_the_public_names_are_these_and_all_can_be_imported() -> None:
 def test_export_takes_every_argument_of_torch_onnx_export() -> None:
     import torch
 
-    from torchferry.api import TAKEN_FROM_TORCH
+    from torchferry.torch_options import TAKEN_FROM_TORCH
 
     ours = set(inspect.signature(torchferry.export).parameters) | TAKEN_FROM_TORCH
     theirs = {n for n, p in inspect.signature(torch.onnx.export).parameters.items() if p.kind is not p.VAR_KEYWORD}

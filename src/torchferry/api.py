@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 import time
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
-from torchferry import pipeline
-from torchferry.errors import ExportError, UsageError, VerifyError, did_you_mean
+from torchferry import pipeline, torch_options
+from torchferry.errors import ExportError, UsageError, VerifyError
 from torchferry.execution import allowed, compared, exported, working
-from torchferry.files import check_writable, publish, size_on_disk
+from torchferry.files import check_writable, is_path, publish, size_on_disk
 from torchferry.progress import Listener
 from torchferry.records import Budget, Edit, Job, Tolerance
 from torchferry.releases.targets import sensible
 from torchferry.result import Result
+from torchferry.watching import watching
 
-# torch.onnx.export's further options. What they ask for is either always done here or has no meaning here, so a script
-# that passes them keeps working.
-TAKEN_FROM_TORCH = frozenset(
-    {
-        "artifacts_dir", "autograd_inlining", "custom_opsets", "custom_translation_table", "do_constant_folding",
-        "dump_exported_program", "dynamo", "export_modules_as_functions", "export_params", "external_data", "fallback",
-        "keep_initializers_as_inputs", "operator_export_type", "optimize", "profile", "report", "training", "verbose", "verify",
-    }
-)  # fmt: skip
 TEXT = (".json", ".onnxjson", ".textproto", ".prototxt", ".pbtxt", ".txtpb", ".onnxtxt", ".onnxtext")  # onnx goes by these names
 
 
 def export(
     model: Any,
     args: Any = (),
-    f: str | Path | None = None,
+    f: str | os.PathLike[str] | IO[bytes] | None = None,
     *,
     kwargs: Mapping[str, Any] | None = None,
     input_names: Sequence[str] | None = None,
@@ -56,14 +49,14 @@ def export(
     trust: bool = False,
     edits: Sequence[Edit] = (),
     budget: Budget | None = None,
-    progress: Listener | None = None,
-    **torch_options: Any,
+    progress: Listener | bool | None = None,
+    **options: Any,
 ) -> Result:
     """Convert a PyTorch model to ONNX and verify the file against the eager model.
 
-    model: an nn.Module, a function or bound method, an ExportedProgram, or the path of a `.pt2` file (see `trust`).
+    model: an nn.Module, a function or bound method, an ExportedProgram, TorchScript, or the path of a `.pt2` file (see `trust`).
     args, kwargs: an example call. An example is enough: which sizes can move is found by trying the model.
-    f: where to put the file; None keeps it only as long as the result (see `Result.save`).
+    f: where to put the file, a path or what bytes are written to; None keeps it as long as the result (see `Result.save`).
     dynamic_shapes, dynamic_axes, input_names, output_names, opset_version: as in torch.onnx.export.
     examples: more calls, each `(args, kwargs)`, that must work.
     ranges: {"batch_size": (1, 64)}: sizes that must hold. By default as far as the eager model goes.
@@ -82,48 +75,64 @@ def export(
     trust: read a `.pt2` file, which runs whatever code is in it.
     edits: repairs to start from, as `Result.recipe()` prints them.
     budget: how much verification may cost, its seed, and the time limit of a stage.
-    progress: is called with an Event for each stage, trial and repair.
+    progress: is called with an Event for each stage, trial and repair. By default they are shown on stderr: at once on a terminal
+    or in a notebook, elsewhere once the work takes more than two seconds; False, or TORCHFERRY_PROGRESS=0, is silent.
+    options: the others of torch.onnx.export. custom_translation_table, custom_opsets, export_params, keep_initializers_as_inputs,
+    external_data, optimize, training, report, dump_exported_program and artifacts_dir are carried out, and the file that comes of
+    them is the one that is verified; the rest changes nothing (torchferry/torch_options.py tells why).
 
     The model is left as it was: mode, parameters, buffers, attributes, hooks and random number generators.
     """
-    _known_options(torch_options)
+    asked = torch_options.read(options, frozenset(inspect.signature(export).parameters))
     sensible(target, opset_version)
-    if task is not None or (f is not None and os.path.isdir(f) and hasattr(model, "generate")):
+    progress = asked.verbose if progress is None else progress
+    if task is not None or (is_path(f) and Path(cast(Any, f)).is_dir() and hasattr(model, "generate")):
         from torchferry.tasks import export_directory
 
-        if f is None:
+        if not is_path(f):
             raise UsageError('a task makes a directory; say where: export(model, f="OUT/", task=...)')
         _refuse_beside_a_task(
             input_names=input_names, output_names=output_names, dynamic_shapes=dynamic_shapes, dynamic_axes=dynamic_axes,
-            examples=examples, noise=noise, domain=domain, tolerance=tolerance,
+            examples=examples, noise=noise, domain=domain, tolerance=tolerance, **asked.for_one_file(),
         )  # fmt: skip
-        return export_directory(
-            model, f, task=task, tokenizer=tokenizer_from, opset_version=opset_version, target=target, repair=repair,
-            precision=precision, check=check, budget=budget, progress=progress, ranges=ranges, edits=edits,
-        )  # fmt: skip
+        with watching(progress) as listener:
+            return export_directory(
+                model, f, task=task, tokenizer=tokenizer_from, opset_version=opset_version, target=target, repair=repair,
+                precision=precision, check=check, budget=budget, progress=listener, ranges=ranges, edits=edits,
+            )  # fmt: skip
     if precision is not None:
         raise UsageError('precision goes with a task: export(model, f="OUT/", task="text-generation", precision=...)')
-    if noise is not None:
-        model, args, kwargs, examples = _with_noise(noise, model, args, kwargs, examples)
-    job = Job(
-        model=model,
-        args=args,
-        kwargs=dict(kwargs or {}),
-        examples=_calls(examples),
-        input_names=_names("input_names", input_names),
-        output_names=_names("output_names", output_names),
-        dynamic_shapes=dynamic_shapes,
-        dynamic_axes=dynamic_axes,
-        ranges=dict(ranges or {}),
-        domain=_domain(domain),
-        tolerance=_tolerance(tolerance),
-        opset=opset_version,
-        target=target,
-        trust=trust,
-        budget=budget or Budget(),
-        edits=tuple(edits),
-    )
-    result = exported(job, _destination(f), allowed(repair), progress)
+    place = _destination(f if is_path(f) else None)
+    at_once = None if asked.layout.left_out else place
+    args, kwargs, words = torch_options.own_example(model, args, kwargs)
+    with torch_options.in_mode(model, asked.mode), watching(progress) as listener:
+        if noise is not None:
+            model, args, kwargs, examples = _with_noise(noise, model, args, kwargs, examples)
+        job = Job(
+            model=model,
+            args=args,
+            kwargs=dict(kwargs or {}),
+            examples=_calls(examples),
+            input_names=_names("input_names", words.inputs if input_names is None else input_names),
+            output_names=_names("output_names", words.outputs if output_names is None else output_names),
+            dynamic_shapes=words.shapes if dynamic_shapes is None and dynamic_axes is None else dynamic_shapes,
+            dynamic_axes=dynamic_axes,
+            ranges=dict(ranges or {}),
+            domain=_domain(domain),
+            tolerance=_tolerance(tolerance),
+            opset=opset_version,
+            target=target,
+            layout=asked.layout,
+            translations=asked.translations,
+            custom_opsets=asked.custom_opsets,
+            trust=trust,
+            budget=budget or Budget(),
+            edits=(*asked.edits, *edits),
+        )
+        result = exported(job, at_once, allowed(repair), listener)
+    torch_options.write_artifacts(asked, result)
+    if f is not None and at_once is None and result.ok:
+        result = result.save(f, include_initializers=not asked.layout.left_out)
     if check and not result.ok:
         raise ExportError(result)
     return result
@@ -143,7 +152,7 @@ def verify(
     check: bool = True,
     trust: bool = False,
     budget: Budget | None = None,
-    progress: Listener | None = None,
+    progress: Listener | bool | None = None,
 ) -> Result:
     """Compare an `.onnx` file, from any exporter, with the eager model, over the sizes that the file declares.
 
@@ -160,10 +169,11 @@ def verify(
         _refuse_beside_a_task(domain=domain, tolerance=tolerance)
         from torchferry.tasks import verify_directory
 
-        made: Result = verify_directory(
-            model, path, args, kwargs=kwargs, examples=_calls(examples), check=check,
-            ranges=ranges, target=target, budget=budget, progress=progress,
-        )  # fmt: skip
+        with watching(progress) as listener:
+            made: Result = verify_directory(
+                model, path, args, kwargs=kwargs, examples=_calls(examples), check=check,
+                ranges=ranges, target=target, budget=budget, progress=listener,
+            )  # fmt: skip
         return made
     job = Job(
         model=model,
@@ -178,7 +188,8 @@ def verify(
         trust=trust,
         budget=budget or Budget(),
     )
-    result = compared(job, Path(path), progress)
+    with watching(progress) as listener:
+        result = compared(job, Path(path), listener)
     if check and not result.ok:
         raise VerifyError(result)
     return result
@@ -192,7 +203,7 @@ def check(
     output: str | Path | None = None,
     *,
     budget: Budget | None = None,
-    progress: Listener | None = None,
+    progress: Listener | bool | None = None,
 ) -> Result:
     """Say whether an `.onnx` file from anywhere loads and runs, and if not, why; mend what can be mended.
 
@@ -205,7 +216,7 @@ def check(
     destination = _destination(output)
     job = Job(onnx=Path(path), feeds=_feeds(feeds), target=target, budget=budget or Budget())
     began = time.perf_counter()
-    with working(job, destination, progress) as prepared:
+    with watching(progress) as listener, working(job, destination, listener) as prepared:
         history = pipeline.heal(prepared, allowed(repair))
         checked = history.best.value("check")
         use = Path(path) if checked is not None else None
@@ -233,7 +244,7 @@ def explain(what: str | BaseException) -> str:
     return render(find(what))
 
 
-def _destination(f: str | Path | None) -> Path | None:
+def _destination(f: Any) -> Path | None:
     """Return where the file goes; raises UsageError where it cannot be put, or would be written as text."""
     if f is None:
         return None
@@ -261,14 +272,6 @@ def _with_noise(
     given, first = as_inputs(model, args, kwargs or {})
     others = [(a if isinstance(a, tuple) else (a,), k) for a, k in _calls(examples)]
     return given, args, first, [(a, {**k, **drawn(model, a, k)}) for a, k in others]
-
-
-def _known_options(options: Mapping[str, Any]) -> None:
-    ours = {"kwargs", "input_names", "output_names", "opset_version", "dynamic_shapes", "dynamic_axes", "examples", "ranges"}
-    ours |= {"domain", "tolerance"}
-    for name in options:
-        if name not in TAKEN_FROM_TORCH:
-            raise UsageError(f"export takes no argument `{name}`{did_you_mean(name, TAKEN_FROM_TORCH | ours)}")
 
 
 def _names(what: str, names: Sequence[str] | None) -> tuple[str, ...] | None:

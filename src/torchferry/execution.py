@@ -13,7 +13,7 @@ from typing import Any
 from torchferry import pipeline
 from torchferry.errors import UsageError, did_you_mean
 from torchferry.extras import require
-from torchferry.files import in_words, link_model, move_files, name_by_content, publish, size_on_disk, workspace
+from torchferry.files import digest_of, in_words, link_model, move_files, name_by_content, publish, size_on_disk, workspace
 from torchferry.progress import Listener, listening, warnings_logged
 from torchferry.records import Case, History, Job, Safety, Step
 from torchferry.records.findings import WeightsQuantised
@@ -94,12 +94,13 @@ def _put(history: History, destination: Path | None) -> Result:
     if not history.best.findings(WeightsQuantised):  # the certificate speaks of the exact numbers
         seal(made, history)
     name_by_content(made)
+    digest = digest_of(made)
     if destination is None:
         folder = tempfile.TemporaryDirectory(prefix="torchferry-")
         kept = link_model(made, Path(folder.name))
-        return Result("export", history, kept, bytes=size_on_disk(kept), folder=folder)
+        return Result("export", history, kept, bytes=size_on_disk(kept), folder=folder, sealed=digest)
     if history.best.value("generate") is not None:
         move_files(made.parent, destination.parent)
     else:
         publish(made, destination)
-    return Result("export", history, destination, bytes=size_on_disk(destination))
+    return Result("export", history, destination, bytes=size_on_disk(destination), sealed=digest)

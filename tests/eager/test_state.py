@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, ClassVar
@@ -324,3 +324,43 @@ def test_what_is_saved_among_stand_ins_is_not_one() -> None:
     after = list(model.state_dict().values())
     assert all(type(t) in (torch.Tensor, nn.Parameter) for t in after)
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+class Loading(dict[str, Any]):
+    """A registry that makes something of what it holds whenever it is asked, which fails."""
+
+    def __getitem__(self, key: str) -> Any:
+        raise RuntimeError(f"{key} cannot be loaded here")
+
+    get = __getitem__  # type: ignore[assignment]
+
+    def values(self) -> Any:
+        return [self[key] for key in self]
+
+
+class LoadingInOrder(OrderedDict[str, Any]):
+    """The same with an order of its own."""
+
+    __getitem__ = Loading.__getitem__
+    get = Loading.get  # type: ignore[assignment]
+    values = Loading.values
+
+
+REGISTRY, IN_ORDER = Loading(one=1, two=2), LoadingInOrder(one=1, two=2)
+
+
+class WithRegistries(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        REGISTRY["three"] = IN_ORDER["three"] = 3
+        return x + len(REGISTRY) + len(IN_ORDER)
+
+
+def test_registries_that_load_what_they_are_asked_for_are_never_asked() -> None:
+    model = WithRegistries()
+    with eager.untouched(model):
+        model(torch.ones(1))
+        IN_ORDER.move_to_end("one")
+        assert len(REGISTRY) == 3
+    assert dict.items(REGISTRY) == {"one": 1, "two": 2}.items()
+    assert list(OrderedDict.items(IN_ORDER)) == [("one", 1), ("two", 2)]
+    assert torchferry.export(model, (torch.ones(2, 3),), budget=torchferry.Budget(trials=4, mutants=0)).ok

@@ -34,7 +34,7 @@ def of_program(program: Any, bound: Bound) -> Iterator[DropoutOn]:
 def _is_training(part: torch.nn.Module) -> bool:
     """Whether a part is in training mode and acts otherwise in it: by what it is, or by a dropout of its own."""
     drops = isinstance(part, torch.nn.RNNBase | torch.nn.MultiheadAttention) and part.dropout > 0
-    return part.training and (drops or isinstance(part, ACTS_IN_TRAINING))
+    return (drops or isinstance(part, ACTS_IN_TRAINING)) and part.training
 
 
 def _is_dropout(node: Any) -> bool:

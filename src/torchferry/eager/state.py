@@ -12,9 +12,9 @@ import functools
 import random
 import sys
 import types
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -171,7 +171,7 @@ class SavedState:
             case CACHE():
                 return [functools.partial(_cache_back, value, value.cache_info().currsize)]
             case dict():
-                return [functools.partial(_dict_back, value, dict(value))]
+                return [functools.partial(_dict_back, value, dict(_plainly(value).items(value)))]
             case list():
                 return [functools.partial(_list_back, value, list(value))]
             case set():
@@ -249,18 +249,26 @@ def _cache_back(cache: Any, size: int) -> None:
 
 def _dict_back(value: dict[Any, Any], saved: dict[Any, Any], part: bool = False) -> None:
     """Put back a dict, or a part of it, one key at a time: another thread may be reading it."""
-    if part or list(value) == list(saved):
+    plain = _plainly(value)
+    if part or list(plain.keys(value)) == list(saved):
         for key, held in saved.items():
-            if value.get(key, MISSING) is not held:
-                value[key] = held
+            if plain.get(value, key, MISSING) is not held:
+                plain.__setitem__(value, key, held)
         return
-    for key in [k for k in value if k not in saved]:
-        value.pop(key, None)
-    in_order = list(value) == list(saved)[: len(value)]
+    for key in [k for k in plain.keys(value) if k not in saved]:
+        with suppress(KeyError):
+            plain.__delitem__(value, key)
+    in_order = list(plain.keys(value)) == list(saved)[: len(value)]
     for key, held in saved.items():
         if not in_order:
-            value.pop(key, None)
-        value[key] = held
+            with suppress(KeyError):
+                plain.__delitem__(value, key)
+        plain.__setitem__(value, key, held)
+
+
+def _plainly(value: dict[Any, Any]) -> type[dict[Any, Any]]:
+    """Return the class whose methods get at what a dict holds: a subclass may make something of it each time it is asked."""
+    return OrderedDict if isinstance(value, OrderedDict) else dict
 
 
 def _list_back(value: list[Any], saved: list[Any]) -> None:

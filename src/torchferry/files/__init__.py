@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchferry.files.door import check_writable, in_words, is_lack_of_room, landing, why
+from torchferry.files.door import check_writable, in_words, is_lack_of_room, is_path, landing, why
 from torchferry.files.journal import PREFIX, under_way
 from torchferry.files.leases import sweep, workspace
 from torchferry.files.publishing import (
@@ -14,14 +14,16 @@ from torchferry.files.publishing import (
     size_on_disk,
     write_text,
 )
-from torchferry.files.weights import data_name, name_by_content, weights_named
+from torchferry.files.weights import data_name, digest_of, name_by_content, weights_named
 
 __all__ = [
     "PREFIX",
     "check_writable",
     "data_name",
+    "digest_of",
     "in_words",
     "is_lack_of_room",
+    "is_path",
     "landing",
     "link_model",
     "move_files",

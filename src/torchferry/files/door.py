@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from torchferry.errors import UsageError
 
@@ -33,6 +34,15 @@ def is_lack_of_room(error: OSError) -> bool:
 def why(error: OSError) -> str:
     """Return what the system has against a file, in words."""
     return WORDS.get(error.errno or 0) or (LACK_OF_ROOM[errno.ENOSPC] if is_lack_of_room(error) else error.strerror or str(error))
+
+
+def is_path(where: Any) -> bool:
+    """Whether something names a file. False for None and for what bytes are written to; raises UsageError for anything else."""
+    if where is None or callable(getattr(where, "write", None)):
+        return False
+    if not isinstance(where, str | os.PathLike):
+        raise UsageError(f"a file is named by a path, or is something that bytes are written to; not a {type(where).__name__}")
+    return True
 
 
 @contextmanager

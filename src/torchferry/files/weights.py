@@ -42,8 +42,7 @@ def name_by_content(graph: Path) -> None:
     unfinished = data_name(graph.name)
     if unfinished not in weights_named(graph):
         return
-    with (graph.parent / unfinished).open("rb") as data:
-        name = data_name(graph.name, hashlib.file_digest(data, "sha256").hexdigest()[:12])
+    name = data_name(graph.name, digest_of(graph.parent / unfinished)[:12])
     with mapped(graph) as held:
         places = [a for a, b in _locations(held, 0, len(held), "model") if held[a:b] == unfinished.encode()]
     with graph.open("r+b") as file:
@@ -51,6 +50,12 @@ def name_by_content(graph: Path) -> None:
             file.seek(place)
             file.write(name.encode())
     os.replace(graph.parent / unfinished, graph.parent / name)
+
+
+def digest_of(path: Path) -> str:
+    """Return what tells a file from any other; of a graph whose weights lie beside it, their digest is in their name."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def weights_named(graph: Path, most: int | None = None) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -51,6 +52,14 @@ def _internals() -> SimpleNamespace:
             Error=_errors.ConversionError,
             drop_assertions=_fx_passes.remove_assertion_nodes,
         )
+
+
+def public(name: str) -> Any:
+    """Return what torch.onnx has under a name that we do not replace; raises AttributeError where it has nothing."""
+    module = import_module("torch.onnx")  # by name: a script may have put ours in the place of the attribute
+    if not hasattr(module, name):
+        raise AttributeError(f"torch.onnx of torch {torch.__version__} has no `{name}`, and neither has torchferry.onnx")
+    return getattr(module, name)
 
 
 @cache

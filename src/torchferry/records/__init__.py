@@ -26,7 +26,7 @@ from torchferry.records.evidence import (
 )
 from torchferry.records.faults import Fault, Frame, Location
 from torchferry.records.finding import Finding
-from torchferry.records.job import Budget, Call, Generation, Job, Tolerance
+from torchferry.records.job import Budget, Call, Generation, Job, Layout, Tolerance
 from torchferry.records.signature import Dim, Signature, Size, TensorSpec
 from torchferry.records.stages import STAGES, Stage
 
@@ -57,6 +57,7 @@ __all__ = [
     "Guard",
     "History",
     "Job",
+    "Layout",
     "Location",
     "Outcome",
     "Padding",

@@ -66,6 +66,15 @@ class Generation:
 
 
 @dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a file has the model's weights."""
+
+    beside: bool | None = None  # in a file of their own; None: where they are many
+    as_inputs: bool = False  # inputs too, which need not be fed
+    left_out: bool = False  # inputs alone, which must be fed; what is verified is the file before they are taken out
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """All that is needed to do it again: the user's words, and the repairs made so far."""
 
@@ -82,6 +91,9 @@ class Job:
     tolerance: Tolerance | None = None  # how much may differ; None: found out
     opset: int | None = None
     target: str | None = None
+    layout: Layout = field(default_factory=Layout)
+    translations: Mapping[Any, Any] = field(default_factory=dict)  # torch operator -> what it is in ONNX, for this job alone
+    custom_opsets: Mapping[str, int] = field(default_factory=dict)  # domain -> the version that the file imports of it
     onnx: Path | None = None  # an existing file: capture and translate are skipped
     feeds: tuple[Mapping[str, Any], ...] = ()  # for an existing file with no model: what will be fed to it
     trust: bool = False  # code that is in the model's file may be run

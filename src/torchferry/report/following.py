@@ -13,6 +13,9 @@ LONGEST = 50_000  # characters: the feeds of some hundred inputs
 EXAMPLE_SIZE = 2  # for sizes that move: the smallest that is not the special case 1
 
 
+WEIGHTS = "weights = {i.name: model.state_dict()[i.name].numpy() for i in session.get_inputs() if i.name in model.state_dict()}"
+
+
 @dataclass(frozen=True, slots=True)
 class Next:
     """One thing to do next."""
@@ -38,7 +41,8 @@ def _following(view: View) -> tuple[Next, ...]:
     generates = any(t.name.startswith("past_key_values.") for t in view.inputs) and view.kind == "export"
     written = f'torchferry generate {shell(str(PurePath(view.path).parent))} "Hello"'
     run = Next("run it", written) if generates else Next("run it", snippet(view), "python")
-    certified = view.kind == "export" and not view.rounded  # the certificate of the exact file is not that of its rounded copy
+    # the certificate of the exact file is not that of its rounded copy, nor of one with other inputs
+    certified = view.kind == "export" and not view.rounded and not view.weights
     proof = [Next("what was verified", f"torchferry verify --certificate {shell(view.path)}")] if certified else []
     return (run, *proof, *explain) if view.path else tuple(explain)
 
@@ -53,10 +57,14 @@ def snippet(view: View) -> str:
     by_numpy = not any(t.dtype == "bfloat16" for t in view.inputs)
     feeds = [f"{_literal(t.name)}: {_array(view, t, by_numpy=by_numpy)}" for t in view.inputs]
     listed = ", ".join(feeds) if len(feeds) < 2 else "\n    " + ",\n    ".join(feeds) + ",\n"
+    fed = f"{{{listed}}}"
+    if view.weights == "must be fed":
+        fed = f"weights | {fed}"
     lines = [
         "import numpy as np, onnxruntime as ort" if by_numpy else "import torch, torchferry as ort",
         *_session(view),
-        f"outputs = session.run(None, {{{listed}}})",
+        *([WEIGHTS] if view.weights == "must be fed" else []),
+        f"outputs = session.run(None, {fed})",
     ]
     return "\n".join(lines)
 

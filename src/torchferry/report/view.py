@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from torchferry.catalogue.finding_rule import GUESS
 from torchferry.certificate import given_up, versions
@@ -20,6 +20,7 @@ from torchferry.records import (
     Diagnosis,
     History,
     Job,
+    Layout,
     Outcome,
     Repair,
     Signature,
@@ -32,6 +33,8 @@ from torchferry.releases.tested import untested
 from torchferry.report import addresses, said, shown_source
 from torchferry.report.standing import feeds_mended, unwritten
 from torchferry.report.words import headline, lower_start, span
+
+FEED_WEIGHTS = "the weights are inputs, each by its name in the model's state_dict; `Result.save` writes a file that has them"
 
 
 class Reportable(Protocol):
@@ -49,6 +52,8 @@ class Reportable(Protocol):
     def bytes(self) -> int: ...
     @property
     def ok(self) -> bool: ...
+    @property
+    def layout(self) -> Layout: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +176,7 @@ class View:
     ir_version: int = 0
     runtime: str = ""
     libraries: tuple[str, ...] = ()  # of operators of custom domains, without which the file does not load
+    weights: Literal["", "may be fed", "must be fed"] = ""  # where they are inputs of a file that was made of the verified one
     rounded: str = ""  # the precision of a file whose weights were quantised after it was verified
     asked: tuple[str, ...] = ()  # the words of the command that a check must be given again to come to the same
     inputs: tuple[Tensor, ...] = ()
@@ -206,7 +212,11 @@ def see(result: Reportable | View) -> View:
     """Return the view of a result; a view, such as one read back from JSON, is its own."""
     if isinstance(result, View):
         return result
-    return of(result.history, kind=result.kind, path=result.path, elapsed=result.seconds, bytes=result.bytes, ok=result.ok)
+    made = of(result.history, kind=result.kind, path=result.path, elapsed=result.seconds, bytes=result.bytes, ok=result.ok)
+    if result.layout.left_out:
+        weightless = f"{made.headline}, once it is fed the weights that it was exported with"
+        return replace(made, weights="must be fed", headline=weightless, notes=(*made.notes, FEED_WEIGHTS))
+    return replace(made, weights="may be fed") if result.layout.as_inputs else made
 
 
 def of(

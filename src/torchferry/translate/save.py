@@ -9,18 +9,23 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 
+from torchferry.errors import UsageError
 from torchferry.files import data_name
 
 INLINE_BYTES = 100 * 2**20  # protobuf ends at 2 GB and is read whole; below this nobody minds
+MOST_INLINE = 2**31 - 2**26  # the graph itself wants room too
 WORTH_MOVING = 1024  # smaller tensors stay inside even then: shapes and axes must be readable without the data file
 
 
-def save(model: ir.Model, path: Path) -> None:
-    """Write the model to `path`, and its weights beside it when they are many; one tensor at a time is in memory."""
-    if weight_bytes(model) < INLINE_BYTES:
-        ir.save(model, path)
-    else:
+def save(model: ir.Model, path: Path, beside: bool | None = None) -> None:
+    """Write the model to `path`, its weights beside it where that is asked for, or where they are many and nothing is asked."""
+    size = weight_bytes(model)
+    if beside is False and size > MOST_INLINE:
+        raise UsageError(f"{size:,} bytes of weights do not fit into one file, which ends at 2 GB: leave external_data out")
+    if beside or (beside is None and size >= INLINE_BYTES):
         save_external(model, path)
+    else:
+        ir.save(model, path)
 
 
 def weight_bytes(model: ir.Model) -> int:

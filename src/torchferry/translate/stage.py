@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from torchferry.translate.opset import fit
 from torchferry.translate.optimise import inline, optimise
 from torchferry.translate.provenance import provenance
 from torchferry.translate.save import save
+from torchferry.translate.weight_inputs import weights_as_inputs
 
 
 def translate(case: Case) -> Step:
@@ -41,9 +42,12 @@ def translate(case: Case) -> Step:
         return given(case.job)
     bound: Bound = case.value("inputs")
     program = case.value("capture").program
-    registry = torch_onnx.registry({**decomposed.translations(), **register.translations()}, decomposed.complex_translations())
+    given_here = case.job.translations
+    translations = {**decomposed.translations(), **register.translations(), **given_here}
+    registry = torch_onnx.registry(translations, decomposed.complex_translations())
     own = {**decomposed.decompositions(), **register.decompositions(), **register.bodies(_inlined(case.job))}
-    ready = prepare(program, registry, own, decomposed.special_decompositions())
+    special = [(_without(table, given_here), applies) for table, applies in decomposed.special_decompositions()]
+    ready = prepare(program, registry, _without(own, given_here), special)
     if missing := list(untranslatable(ready, registry)):
         return _missing(missing, bound.prefix)
     if (half := next(filter(_is_half_complex, ready.graph.nodes), None)) is not None:
@@ -53,13 +57,24 @@ def translate(case: Case) -> Step:
         model = torch_onnx.build(ready, registry)
     except torch_onnx.TranslationFailed as failed:
         return _failed(failed, ready, bound.prefix)
-    return replace(_finish(case.job, bound, ready, model), notes=tuple(_checks(program, bound.prefix)))
+    notes = (*_checks(program, bound.prefix), *_as_told(program, given_here))
+    return replace(_finish(case.job, bound, ready, model), notes=notes)
+
+
+def _as_told(program: Any, translations: Container[Any]) -> Iterator[str]:
+    """Yield the operators that were translated as the caller says."""
+    for operator in sorted({node_lines.operator_name(n) for n in program.graph.nodes if n.target in translations}):
+        yield f"`{operator}` is translated as custom_translation_table says"
 
 
 def _checks(program: Any, prefix: str) -> Iterator[str]:
     """Yield the model's own checks of values, which the file cannot make."""
     for node, message in dropped_checks(program):
         yield f"the check `{message}` ({node_lines.location(node, prefix)}) is not in the file: ONNX has none"
+
+
+def _without(table: Mapping[Any, Any], taken: Container[Any]) -> dict[Any, Any]:
+    return {target: function for target, function in table.items() if target not in taken}
 
 
 def _is_half_complex(node: Any) -> bool:
@@ -91,8 +106,11 @@ def _finish(job: Job, bound: Bound, program: Any, model: ir.Model) -> Step:
     if cannot:
         wanted = f"opset {job.opset or job.target} cannot express the model"
         return Step("translate", fault=Fault("OpsetCannotExpress", wanted), findings=tuple(cannot))
+    model.opset_imports.update({d: v for d, v in job.custom_opsets.items() if d in model.opset_imports})
+    if job.layout.as_inputs or job.layout.left_out:
+        weights_as_inputs(model)
     path = (job.workspace or Path(tempfile.mkdtemp(prefix="torchferry-"))) / job.file_name
-    save(model, path)
+    save(model, path, job.layout.beside)
     value = Translated(
         path=path,
         opset=model.opset_imports[""],

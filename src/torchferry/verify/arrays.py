@@ -38,3 +38,15 @@ def is_float(values: Array) -> bool:
 def wide(values: Array) -> Array:
     """Return floats as float64, so that differences and limits are taken without rounding."""
     return values.astype(np.float64)
+
+
+def tensor(values: Any) -> Any:
+    """Return an array's values as a tensor of the same dtype; a list of arrays as a list of tensors, texts as they are."""
+    if isinstance(values, list):
+        return [tensor(value) for value in values]
+    if not isinstance(values, np.ndarray) or values.dtype.kind in "OSU":
+        return values
+    if values.dtype.name.startswith(("bfloat16", "float8")):
+        bits = np.ascontiguousarray(values).view(np.int16 if values.dtype.itemsize == 2 else np.uint8)
+        return torch.from_numpy(bits.copy()).view(getattr(torch, values.dtype.name)).reshape(values.shape)
+    return torch.from_numpy(np.array(values))

@@ -139,7 +139,7 @@ class _Search:
             case type():
                 self._class(value)
             case dict():
-                self.take_all(value.values())
+                self.take_all(dict.values(value))  # not those of a subclass, which may load them
             case list() | tuple() | set() | frozenset():
                 self.take_all(value)
             case ModuleType():

@@ -85,7 +85,7 @@ class Flat(torch.nn.Module):
         self.given_args, self.given_kwargs = callee.args, dict(callee.kwargs)
         self._program = Kept(callee.program)
         self.recipe = recipe
-        self.training = callee.module.training if callee.module is not None else False
+        self.training = bool(getattr(callee.module, "training", False))  # a frozen script has no mode
 
     @property
     def given_program(self) -> Any:

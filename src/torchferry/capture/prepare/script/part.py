@@ -33,7 +33,7 @@ class Interpreted(nn.Module):
     def __init__(self, script: Any) -> None:
         super().__init__()
         self.script = (script,)  # in a tuple, or torch would make it a part of this module
-        self.training = script.training
+        self.training = bool(getattr(script, "training", False))  # a frozen one has no mode
         for name, tensor in script.named_parameters(remove_duplicate=False):
             _keep(self, name, nn.Parameter(tensor.detach(), requires_grad=False))
         for name, tensor in script.named_buffers(remove_duplicate=False):

@@ -1,0 +1,42 @@
+"""torch.onnx with another `export`: `import torchferry.onnx as onnx` in place of `import torch.onnx as onnx`.
+
+`export` converts and verifies, `ONNXProgram` is what it returns, `OnnxExporterError` what it raises. Whatever else torch.onnx has
+is torch's own, looked up when it is used. A script that says `torch.onnx.export` is served by `torch.onnx = torchferry.onnx`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torchferry.api import export
+    from torchferry.errors import TorchferryError as OnnxExporterError
+    from torchferry.result import Result as ONNXProgram
+
+__all__ = ["ONNXProgram", "OnnxExporterError", "export"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "export":
+        from torchferry.api import export
+
+        return export
+    if name == "ONNXProgram":
+        from torchferry.result import Result
+
+        return Result
+    if name == "OnnxExporterError":
+        from torchferry.errors import TorchferryError
+
+        return TorchferryError
+    if name.startswith("__"):  # what Python asks of any module is not torch's to answer
+        raise AttributeError(f"module 'torchferry.onnx' has no attribute {name!r}")
+    from torchferry.foreign.torch_onnx import public
+
+    return public(name)
+
+
+def __dir__() -> list[str]:
+    from torchferry.foreign.torch_onnx import public
+
+    return sorted({*globals(), *__all__, *public("__all__")})
