@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import onnx
@@ -12,6 +11,11 @@ import pytest
 from onnx import helper
 
 from torchferry import extras
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # which pytest brings there
 
 ROOT = Path(__file__).parent.parent
 TORCH = ("torch", "onnxscript", "sympy", "transformers", "safetensors")

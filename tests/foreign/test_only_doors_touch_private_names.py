@@ -16,8 +16,9 @@ UNSTABLE = re.compile(r"(torch\.fx\.experimental|onnxruntime\.capi)\b")  # priva
 SIZES = ("expr", "hint", "shape_env", "maybe_as_int")  # of the node behind a symbolic size, likewise
 BY_NAME = ("getattr", "hasattr", "setattr", "delattr")
 
-# What looks like a private name of theirs and is none. Python's own: the frame of a caller, the fields of a named tuple.
-PYTHONS_OWN = ("_getframe", "_fields")
+# What looks like a private name of theirs and is none.
+# Python's own: the frame of a caller, the fields of a named tuple, the end of a process.
+PYTHONS_OWN = ("_getframe", "_fields", "_exit")
 # Operators are called by the names that torch gives them, `aten._to_copy` as well as `aten.to`: the door looks these up.
 OPERATORS = ("aten", "torch.ops.aten")
 

@@ -34,6 +34,8 @@ from torchferry.whose_code import is_users
 if TYPE_CHECKING:
     from torchferry.result import Kind, Result
 
+# `python -m torchferry` that looks for nothing in the working directory: `-P`, which Python 3.10 has not
+_OURS = ("-c", "import sys; sys.path[:] = filter(None, sys.path); from torchferry.__main__ import main; sys.exit(main())")
 MARK = "TORCHFERRY_CHILD"  # tells the child that it is one, and which handles to use
 LISTEN = 0.2  # seconds between looks at the child
 STARTUP = 120.0  # seconds that loading torch and the model may take at least: a cold disk is not a hang
@@ -114,7 +116,7 @@ def run(task: Any, words: Sequence[str], time_limit: float, folders: set[Path]) 
         handles = (theirs.fileno(), stack.fileno(), written.fileno())
         paths = os.pathsep.join(p for p in sys.path if p)
         child = subprocess.Popen(
-            [sys.executable, "-P", "-m", "torchferry", *words],
+            [sys.executable, *_OURS, *words],
             env={**os.environ, MARK: ",".join(map(str, handles)), "PYTHONPATH": paths},
             pass_fds=handles,
             start_new_session=True,  # signals from the terminal reach the parent alone, which passes each on once

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from torchferry.files.digest import digest
 from torchferry.files.protobuf import Buffer, TooManyFields, fields, mapped
 
 MOST = 4_000_000  # fields of a graph that is only glanced at: some seconds; a model of 100,000 nodes has half of them
@@ -43,7 +43,7 @@ def name_by_content(graph: Path) -> None:
     if unfinished not in weights_named(graph):
         return
     with (graph.parent / unfinished).open("rb") as data:
-        name = data_name(graph.name, hashlib.file_digest(data, "sha256").hexdigest()[:12])
+        name = data_name(graph.name, digest(data, "sha256")[:12])
     with mapped(graph) as held:
         places = [a for a, b in _locations(held, 0, len(held), "model") if held[a:b] == unfinished.encode()]
     with graph.open("r+b") as file:

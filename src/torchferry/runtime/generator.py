@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import torch
 import transformers
@@ -21,6 +21,9 @@ from torchferry.runtime import configs, pointwise
 from torchferry.runtime.exact_products import exact_products
 from torchferry.runtime.explain import explain
 from torchferry.runtime.session import with_words
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 RECORD = "torchferry.json"  # what the export knew and the graph cannot say: task, longest text, what a session should set
 
