@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from torchferry import memory
+from torchferry.foreign import posix
 from torchferry.records import Fault
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ class Worker:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self._said,
-            pass_fds=[theirs.fileno()],
+            **posix.handing_over([theirs.fileno()]),
         )
         theirs.close()  # so that the child's death reads as the end of the pipe
         self._pipe = ours
