@@ -156,5 +156,5 @@ def _called(node: ast.Call) -> Iterator[str]:
 
 def python(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join((str(place / "hiding"), str(ROOT / "src")))
-    env = {"PYTHONPATH": path, "PATH": "/usr/bin:/bin", "HOME": str(place), "OMP_NUM_THREADS": "1"}
+    env = {"PYTHONPATH": path, "PATH": "/usr/bin:/bin", "HOME": str(place), "USERNAME": "anybody", "OMP_NUM_THREADS": "1"}
     return subprocess.run([sys.executable, *words], cwd=place, env=env, capture_output=True, text=True, timeout=200, check=False)
