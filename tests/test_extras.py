@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import onnx
@@ -12,6 +11,11 @@ import pytest
 from onnx import helper
 
 from torchferry import extras
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # which pytest brings there
 
 ROOT = Path(__file__).parent.parent
 TORCH = ("torch", "onnxscript", "sympy", "transformers", "safetensors")
@@ -66,7 +70,7 @@ def test_a_file_is_checked_and_run_and_a_code_explained_without_torch(place: Pat
         (["export", "torchferry.demo:mlp", "-o", "new.onnx"], "onnxscript", "torchferry[export]"),
         (["export", "torchferry.demo:mlp", "-o", "new.onnx"], "onnxruntime", "torchferry[onnxruntime]"),
         (["check", "m.onnx"], "onnxruntime", "pip install onnxruntime-gpu"),
-        (["generate", ".", "hello"], "transformers", "torchferry[transformers]"),
+        (["generate", ".", "hello", "--sample"], "transformers", "torchferry[transformers]"),
     ],
 )
 def test_a_missing_part_is_told_with_its_extra(place: Path, words: list[str], hidden: str, told: str) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
+from torchferry.foreign import posix
+
 
 class TookTooLong(BaseException):
     """A stage ran past its time limit. Like Ctrl-C it is no Exception, so that no `except Exception` on the way eats it."""
@@ -25,7 +27,7 @@ def time_limit(seconds: float, what: str, *, again: float = 0.0) -> Iterator[Non
     the command line watches its whole child process from outside.
     """
     words = f"{what} took longer than the time limit of {seconds:g} s"
-    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+    if threading.current_thread() is not threading.main_thread() or not posix.has_alarms():
         with _interrupted(seconds, words, again):
             yield
         return
@@ -33,17 +35,17 @@ def time_limit(seconds: float, what: str, *, again: float = 0.0) -> Iterator[Non
     def stop(number: int, frame: FrameType | None) -> None:
         raise TookTooLong(words)
 
-    began, (outer, interval) = time.monotonic(), signal.getitimer(signal.ITIMER_REAL)
-    handler = signal.getsignal(signal.SIGALRM)
+    began, (outer, interval) = time.monotonic(), posix.alarm_left()
+    handler = signal.getsignal(posix.ALARM)
     try:
-        signal.signal(signal.SIGALRM, stop)
-        signal.setitimer(signal.ITIMER_REAL, seconds, again)
+        signal.signal(posix.ALARM, stop)
+        posix.alarm(seconds, again)
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, handler)
+        posix.alarm(0)
+        signal.signal(posix.ALARM, handler)
         if outer:  # a limit around this one, or a timer of the user's, goes on with what is left of it
-            signal.setitimer(signal.ITIMER_REAL, max(0.001, outer - (time.monotonic() - began)), interval)
+            posix.alarm(max(0.001, outer - (time.monotonic() - began)), interval)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchferry.extras import require
 
-require("generation", "torch", "transformers", "onnxruntime")
+require("generation", "transformers", "torch", "onnxruntime")
 
 from torchferry.runtime.generation import CausalLM  # noqa: E402 - it needs those packages at once
 from torchferry.runtime.seq2seq import Seq2SeqLM  # noqa: E402

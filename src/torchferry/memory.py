@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from torchferry.foreign import posix
+
 SHARE = 0.5  # of what is free; the rest is for us, who hold feeds and outputs, and for others
 LEAST = 256 << 20  # bytes: with less no runtime opens anything, whatever the file
 LEAST_PER_CORE = 16 << 20  # for the stacks of its threads
@@ -28,7 +30,7 @@ def share() -> int | None:
 
 def free(root: Path = Path("/")) -> int | None:
     """Return how many bytes a new process can take; None where the system does not tell. `root` is where /proc and /sys lie."""
-    told = [*_of_machine(root), *_of_groups(root), *_of_limits()]
+    told = [*_of_machine(root), *_of_groups(root), *posix.limits()]
     return max(0, min(told)) if told else None
 
 
@@ -43,13 +45,14 @@ def ran_out(error: BaseException | None) -> bool:
 
 def limit_data(room: int | None) -> None:
     """Let this process take no more than so many bytes beyond what it holds; a limit that is lower already stays."""
-    import resource
+    if room is not None and (held := held_bytes(of=5)) is not None:
+        posix.limit_data(held + room)
 
-    if room is not None and (held := _pages("/proc/self/statm", 5)) is not None:
-        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        most = held * resource.getpagesize() + room
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+def held_bytes(of: int = 0) -> int | None:
+    """Return how much this process holds: its address space, or a field `of` /proc/self/statm; None where nobody can tell."""
+    lines, page = _lines(Path("/proc/self/statm")), posix.page()
+    return int(lines[0].split()[of]) * page if lines and page is not None else None
 
 
 def _of_machine(root: Path) -> Iterator[int]:
@@ -88,24 +91,9 @@ def _left(folder: Path, limit: str, used: str, given_back: str) -> Iterator[int]
     yield most - taken + (int(cached[0]) if cached and cached[0].isdecimal() else 0)
 
 
-def _of_limits() -> Iterator[int]:
-    try:
-        import resource
-    except ImportError:  # not on this system
-        return
-    for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
-        if (soft := resource.getrlimit(kind)[0]) != resource.RLIM_INFINITY:
-            yield soft
-
-
 def _number(path: Path) -> int | None:
     lines = _lines(path)
     return int(lines[0]) if lines and lines[0].strip().isdecimal() else None
-
-
-def _pages(path: str, field: int) -> int | None:
-    lines = _lines(Path(path))
-    return int(lines[0].split()[field]) if lines else None
 
 
 def _lines(path: Path) -> list[str]:

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from torchferry import memory
+from torchferry.foreign import posix
 from torchferry.records import Fault
 
 if TYPE_CHECKING:
@@ -195,18 +196,19 @@ class Worker:
 
     def _start(self) -> None:
         ours, theirs = Pipe()
-        environment = {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
         self._room = min((n for n in (self.memory_limit, memory.share()) if n is not None), default=None)
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
+        path = "import sys; sys.path[:] = filter(None, sys.path)"  # nothing is imported from the working directory
         imports = "from torchferry import memory; from torchferry.foreign.onnxruntime import serve"
-        command = f"{imports}; memory.limit_data({self._room!r}); serve({theirs.fileno()}, {self._room!r})"
+        command = f"{path}; {imports}; memory.limit_data({self._room!r}); serve({theirs.fileno()}, {self._room!r})"
         self._process = subprocess.Popen(
             [sys.executable, "-c", command],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self._said,
-            pass_fds=[theirs.fileno()],
+            **posix.handing_over([theirs.fileno()]),
         )
         theirs.close()  # so that the child's death reads as the end of the pipe
         self._pipe = ours

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dis
 import linecache
 from typing import Any
 
 from torchferry.capture.rewrites import functions
+from torchferry.foreign.python_bytecode import jumps, jumps_back, steps
 from torchferry.records import Location
 
 
@@ -16,8 +16,7 @@ def kind(module: Any, place: Location) -> str:
         return "none"
     around = [f.__code__ for f in functions.reachable(module, whose=lambda file: file == place.file)]
     code = min((c for c in around if place.line in functions.lines(c)), key=lambda c: len(functions.lines(c)), default=None)
-    steps = dis.get_instructions(code) if code is not None else ()
-    jumps = {step.opname for step in steps if step.positions and step.positions.lineno == place.line and "JUMP" in step.opname}
-    if not any(name.startswith("POP_JUMP") for name in jumps):
+    here = [step for step, line in (steps(code) if code is not None else ()) if line == place.line and jumps(step)]
+    if not any(step.opname.startswith("POP_JUMP") for step in here):
         return "none"
-    return "while" if any("BACKWARD" in name for name in jumps) else "branch"
+    return "while" if any(map(jumps_back, here)) else "branch"

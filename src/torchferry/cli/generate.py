@@ -31,6 +31,26 @@ def run(
 ) -> int:
     """Write the prompt and its continuation (an encoder-decoder's answer alone) to stdout, and return the exit code."""
     there_is(directory)
+    from torchferry.extras import require
+    from torchferry.runtime.greedy import Writer
+
+    require("generation", "onnxruntime")
+    writer = None if sample else Writer.of(directory, threads=threads)
+    if writer is not None and (tokens := writer.encoded(prompt, max_new_tokens)):
+        new = writer.continued(tokens, max_new_tokens)
+        text, answers = writer.decoded(new), False
+    else:
+        how = {"do_sample": True, "temperature": temperature, "top_p": top_p} if sample else {"do_sample": False}
+        new, text, answers = _by_transformers(directory, prompt, how | {"max_new_tokens": max_new_tokens}, seed, threads)
+    if form == "json":
+        print(written_json({"prompt": prompt, "text": text, "tokens": new}))
+    else:
+        sys.stdout.write(spoken(f"{text}\n" if answers else f"{prompt}{text}\n"))
+    return 0
+
+
+def _by_transformers(directory: Path, prompt: str, how: dict[str, Any], seed: int, threads: int) -> tuple[list[int], str, bool]:
+    """Return the tokens that transformers' own `generate` writes, their text, and whether that is an encoder-decoder's answer."""
     import torch
 
     from torchferry.generation import CausalLM, Seq2SeqLM
@@ -43,16 +63,11 @@ def run(
     if model.main_input_name != "input_ids":
         raise UsageError(f"`{directory}` reads `{model.main_input_name}`, not text: use `torchferry.generation.Seq2SeqLM`")
     tokenizer = tokens.load(directory)
-    how: dict[str, Any] = {"do_sample": True, "temperature": temperature, "top_p": top_p} if sample else {"do_sample": False}
     torch.manual_seed(seed)
-    how |= {"max_new_tokens": max_new_tokens, "pad_token_id": tokenizer.pad_token_id, "return_dict_in_generate": False}
+    how |= {"pad_token_id": tokenizer.pad_token_id, "return_dict_in_generate": False}
     with configs.generating(directory):
-        inputs = tokens.encode(tokenizer, [prompt], longest=None if answers else model.longest, new_tokens=max_new_tokens)
+        room = None if answers else model.longest
+        inputs = tokens.encode(tokenizer, [prompt], longest=room, new_tokens=how["max_new_tokens"])
         written = model.generate(**inputs, **how)[0]
         new = written[1 if answers else inputs["input_ids"].shape[1] :]  # an answer begins with the decoder's start token
-        text = tokenizer.decode(new, skip_special_tokens=True)
-    if form == "json":
-        print(written_json({"prompt": prompt, "text": text, "tokens": new.tolist()}))
-    else:
-        sys.stdout.write(spoken(f"{text}\n" if answers else f"{prompt}{text}\n"))
-    return 0
+        return new.tolist(), tokenizer.decode(new, skip_special_tokens=True), answers

@@ -7,11 +7,12 @@ A project may come from anybody. So its table names no model, no code, no file t
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any
+
+import tomllib
 
 from torchferry import intake
 from torchferry.errors import FileRefused, UsageError

@@ -29,11 +29,14 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from torchferry.files import sweep
+from torchferry.foreign import posix
 from torchferry.whose_code import is_users
 
 if TYPE_CHECKING:
     from torchferry.result import Kind, Result
 
+# `python -m torchferry` that looks for nothing in the working directory: `-P`, which Python 3.10 has not
+_OURS = ("-c", "import sys; sys.path[:] = filter(None, sys.path); from torchferry.__main__ import main; sys.exit(main())")
 MARK = "TORCHFERRY_CHILD"  # tells the child that it is one, and which handles to use
 LISTEN = 0.2  # seconds between looks at the child
 STARTUP = 120.0  # seconds that loading torch and the model may take at least: a cold disk is not a hang
@@ -62,7 +65,7 @@ _to_parent: list[socket.socket] = []  # the line, in a child; empty in any other
 
 def possible() -> bool:
     """Whether there are process groups and signals to supervise with, and the user has not switched it off."""
-    return os.name == "posix" and os.environ.get("TORCHFERRY_SUPERVISE") != "0"
+    return posix.can_supervise() and os.environ.get("TORCHFERRY_SUPERVISE") != "0"
 
 
 def task() -> Any:
@@ -88,8 +91,8 @@ def _begin_as_child(line: int, stack: int) -> None:
     os.set_inheritable(stack, False)
     faulthandler.enable(file=stack)  # where a crash happened, for the parent to read
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    signal.signal(signal.SIGHUP, lambda number, frame: sys.exit(128 + number))
+    for asked in (number for number in posix.ENDING if number != signal.SIGINT):
+        signal.signal(asked, lambda number, frame: sys.exit(128 + number))
     threading.Thread(target=_end_with_parent, args=(_to_parent[0],), daemon=True).start()
 
 
@@ -114,9 +117,9 @@ def run(task: Any, words: Sequence[str], time_limit: float, folders: set[Path]) 
         handles = (theirs.fileno(), stack.fileno(), written.fileno())
         paths = os.pathsep.join(p for p in sys.path if p)
         child = subprocess.Popen(
-            [sys.executable, "-P", "-m", "torchferry", *words],
+            [sys.executable, *_OURS, *words],
             env={**os.environ, MARK: ",".join(map(str, handles)), "PYTHONPATH": paths},
-            pass_fds=handles,
+            **posix.handing_over(handles),
             start_new_session=True,  # signals from the terminal reach the parent alone, which passes each on once
         )
         theirs.close()
@@ -177,14 +180,12 @@ def _passing_on(child: subprocess.Popen[bytes]) -> Iterator[list[float]]:
     def stop(number: int, frame: FrameType | None) -> None:
         asked.append(time.monotonic())
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL) if len(asked) > 2 else child.send_signal(number)
+            posix.kill_group(child.pid) if len(asked) > 2 else child.send_signal(number)
 
     def pause(number: int, frame: FrameType | None) -> None:
-        os.killpg(child.pid, signal.SIGSTOP)
-        os.kill(os.getpid(), signal.SIGSTOP)
-        os.killpg(child.pid, signal.SIGCONT)
+        posix.pause_with(child.pid)
 
-    handlers = {signal.SIGINT: stop, signal.SIGTERM: stop, signal.SIGHUP: stop, signal.SIGTSTP: pause}
+    handlers = {**dict.fromkeys(posix.ENDING, stop), posix.PAUSING: pause}
     ignored = {number for number in handlers if signal.getsignal(number) is signal.SIG_IGN}  # as under nohup: it stays so
     before = {number: signal.signal(number, handler) for number, handler in handlers.items() if number not in ignored}
     try:
@@ -196,8 +197,7 @@ def _passing_on(child: subprocess.Popen[bytes]) -> Iterator[list[float]]:
 
 def _end(child: subprocess.Popen[bytes]) -> None:
     """End the child and everything that it started."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
+    posix.kill_group(child.pid)
     child.wait()
 
 

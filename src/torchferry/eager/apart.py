@@ -6,8 +6,6 @@ the user's may check nothing. A fork has the model as it is and costs millisecon
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import faulthandler
 import gc
 import os
@@ -19,6 +17,8 @@ from multiprocessing.connection import Connection, Pipe
 from typing import Any, Generic, TypeVar
 
 import torch
+
+from torchferry.foreign import posix
 
 Question = TypeVar("Question")
 Answer = TypeVar("Answer")
@@ -71,7 +71,7 @@ class Apart(Generic[Question, Answer]):
         ours, theirs = Pipe()
         sys.stdout.flush()
         sys.stderr.flush()
-        self._pipe, self._pid = ours, os.fork()
+        self._pipe, self._pid = ours, posix.fork()
         if self._pid == 0:
             ours.close()
             _serve(self._function, theirs)
@@ -79,7 +79,7 @@ class Apart(Generic[Question, Answer]):
 
     def _death(self) -> str:
         assert self._pid is not None
-        code = _ended(self._pid)
+        code = posix.exit_code(self._pid)
         self._pid = None
         self._end()
         if code is None:
@@ -92,30 +92,21 @@ class Apart(Generic[Question, Answer]):
         if self._pipe is not None:
             self._pipe.close()
         if self._pid is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._pid, signal.SIGKILL)
-            _ended(self._pid)
+            posix.kill(self._pid)
+            posix.exit_code(self._pid)
         self._pid = self._pipe = None
-
-
-def _ended(pid: int) -> int | None:
-    """Wait for a process to end and return its exit code; None where the user has children forgotten as they end."""
-    try:
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    except ChildProcessError:
-        return None
 
 
 def can_fork(module: torch.nn.Module) -> bool:
     """Whether a fork of this process can run a model: on the processor, since no device outlives a fork."""
     devices = {t.device.type for t in (*module.parameters(), *module.buffers())}
-    return hasattr(os, "fork") and devices <= {"cpu", "meta"} and not torch.cuda.is_initialized()
+    return posix.can_fork() and devices <= {"cpu", "meta"} and not torch.cuda.is_initialized()
 
 
 def _serve(function: Callable[[Any], Any], pipe: Connection) -> None:
     """Answer questions until nobody asks any more; this is the fork, which never returns."""
     try:
-        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        for number in posix.ENDING:
             signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
         torch.set_num_threads(1)  # the threads of the process that was forked are not here
         faulthandler.disable()
@@ -132,7 +123,7 @@ def _serve(function: Callable[[Any], Any], pipe: Connection) -> None:
     except BaseException:  # the pipe was closed, or something ends this process: it must not run on in what was ours
         pass
     finally:
-        signal.raise_signal(signal.SIGKILL)  # nothing that was registered for our own end is for this one
+        posix.end_now()  # nothing that was registered for our own end is for this one
 
 
 def _silence() -> None:
@@ -145,6 +136,4 @@ def _silence() -> None:
 def _find_damage() -> None:
     """Let the allocator look through what it holds: it ends the process where something was written that is not memory's own."""
     gc.collect(0)
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
+    posix.give_back_memory()

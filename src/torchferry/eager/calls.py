@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 import random
 import threading
 import types
@@ -20,6 +19,7 @@ from torchferry.eager.plain_scan import plain_scan
 from torchferry.eager.protected_memory import ProtectedMemory, WeightsWritten
 from torchferry.eager.refusals import RECURRENT, same_width, within_range
 from torchferry.eager.state import SavedState
+from torchferry.foreign.posix import after_fork
 from torchferry.foreign.torch_dispatch import same_modes_after, transform_level, unwind_transforms
 from torchferry.foreign.torch_messages import needs_gradients
 from torchferry.foreign.torch_operators import variable_functions
@@ -168,8 +168,7 @@ class _Turns:
 
     def __init__(self) -> None:
         self._anew()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._anew)
+        after_fork(self._anew)
 
     def _anew(self) -> None:
         self._lock = threading.RLock()

@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-INTERRUPTING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM") if hasattr(signal, name))
+from torchferry.foreign.posix import ALARM, ENDING, has_alarms
+
+INTERRUPTING = (*ENDING, *((ALARM,) if has_alarms() else ()))
 TIMES = 5  # that something may be interrupted and begin again
 
 

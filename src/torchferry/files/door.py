@@ -7,11 +7,12 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from torchferry.errors import UsageError
+from torchferry.foreign.posix import TO_SYNC, give_to
 
 UNSYNCED = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EACCES, errno.EBADF}  # said where folders cannot be synced
 LACK_OF_ROOM = {
@@ -90,7 +91,7 @@ def put(source: Path, destination: Path, like: Path | None = None) -> None:
     found = _status(target)
     if found is not None and not stat.S_ISREG(found.st_mode):
         raise UsageError(f"cannot write `{destination}`: it is {_kind(found)}")
-    handle = os.open(source, os.O_RDONLY)
+    handle = os.open(source, TO_SYNC)
     try:
         if (model := found or (_status(like) if like is not None else None)) is not None:
             _take_after(source, model)
@@ -114,7 +115,7 @@ def write(path: Path, data: bytes) -> None:
 
 def sync(path: Path) -> None:
     """Wait until a file's content is on the disk."""
-    handle = os.open(path, os.O_RDONLY)
+    handle = os.open(path, TO_SYNC)
     try:
         os.fsync(handle)
     finally:
@@ -133,8 +134,7 @@ def sync_folder(path: Path) -> None:
 def _take_after(path: Path, model: os.stat_result) -> None:
     made = os.stat(path)
     if (made.st_uid, made.st_gid) != (model.st_uid, model.st_gid):
-        with suppress(OSError):  # only root may give files away
-            os.chown(path, model.st_uid, model.st_gid)
+        give_to(path, model.st_uid, model.st_gid)
     os.chmod(path, stat.S_IMODE(model.st_mode) & 0o777)
 
 

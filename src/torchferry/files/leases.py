@@ -17,7 +17,7 @@ from pathlib import Path
 
 from torchferry.files.door import in_words, landing
 from torchferry.files.journal import PREFIX, settle
-from torchferry.files.locks import locked
+from torchferry.foreign.posix import NO_LINKS, after_fork, is_mine, locked
 
 LEASE = "lease"
 WEEK = 7 * 24 * 3600.0  # seconds; no run takes as long
@@ -33,10 +33,13 @@ def lease(parent: Path) -> Iterator[Path]:
     try:
         yield root
     finally:
-        if settle(root):
+        over = settle(root)
+        if over:
             shutil.rmtree(root, ignore_errors=True)
         _held.discard(handle)
         os.close(handle)
+        if over:  # on Windows no file is removed while it is open
+            shutil.rmtree(root, ignore_errors=True)
 
 
 @contextmanager
@@ -60,7 +63,7 @@ def sweep(parent: Path) -> None:
 
 def _sweep(root: Path) -> None:
     found = root.lstat()
-    if not stat.S_ISDIR(found.st_mode) or not _is_mine(found):
+    if not stat.S_ISDIR(found.st_mode) or not is_mine(found.st_uid):
         return
     handle = _opened(root)
     try:
@@ -69,10 +72,6 @@ def _sweep(root: Path) -> None:
             shutil.rmtree(root, ignore_errors=True)
     finally:
         os.close(handle)
-
-
-def _is_mine(found: os.stat_result) -> bool:
-    return not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
 
 
 def _taken(parent: Path) -> tuple[Path, int]:
@@ -92,7 +91,7 @@ def _taken(parent: Path) -> tuple[Path, int]:
 
 
 def _opened(root: Path) -> int:
-    return os.open(root / LEASE, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    return os.open(root / LEASE, os.O_RDWR | os.O_CREAT | NO_LINKS, 0o600)
 
 
 def _there(root: Path, handle: int) -> bool:
@@ -111,5 +110,4 @@ def _let_go() -> None:
     _held.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_let_go)
+after_fork(_let_go)

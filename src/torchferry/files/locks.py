@@ -1,4 +1,4 @@
-"""Locks on files, which end with the process that holds them; and a turn for each run that publishes into a folder."""
+"""A turn for each run that publishes into a folder, by a lock that ends with the process that holds it."""
 
 from __future__ import annotations
 
@@ -8,25 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - Windows has none
-    fcntl = None  # type: ignore[assignment]
+from torchferry.foreign.posix import locked
 
 PATIENCE = 5.0  # seconds to wait for another run that publishes into the same folder; it takes some milliseconds
-
-
-def locked(handle: int) -> bool | None:
-    """Whether the lock on an open file could be taken, or is somebody's; None where the file system has no locks."""
-    try:
-        if fcntl is not None:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-    except BlockingIOError:
-        return False
-    except OSError:
-        pass
-    return None
 
 
 @contextmanager

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from torchferry.files.digest import digest
 from torchferry.files.protobuf import Buffer, TooManyFields, fields, mapped
 
 MOST = 4_000_000  # fields of a graph that is only glanced at: some seconds; a model of 100,000 nodes has half of them
@@ -55,7 +55,7 @@ def name_by_content(graph: Path) -> None:
 def digest_of(path: Path) -> str:
     """Return what tells a file from any other; of a graph whose weights lie beside it, their digest is in their name."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return digest(file, "sha256")
 
 
 def weights_named(graph: Path, most: int | None = None) -> tuple[str, ...]:

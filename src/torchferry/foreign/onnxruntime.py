@@ -253,11 +253,12 @@ def serve(handle: int, memory_limit: int | None) -> None:
     """Answer a Worker's questions until it hangs up, each with (what stopped it, or None; the answer): a child's whole life."""
     import signal
     import threading
-    from multiprocessing.connection import Connection
+
+    from torchferry.foreign.posix import pipe_of
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle; it ends us
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    pipe = Connection(handle)
+    pipe = pipe_of(handle)
     sessions: dict[str, Any] = {}
     while True:
         try:

@@ -6,7 +6,7 @@ Relies on `torch._ops.OpOverload` with its `_schema`, `_can_decompose` and `_op_
 `torch._library.custom_ops.OPDEFS` (since torch 2.4) with the `_init_fn` of its members.
 Should they move: `torch.library` is the public side of all this, and `torch._C._jit_get_all_schemas()` lists the schemas.
 
-Operators come and go: torch 2.15 has neither `aten.cholesky` nor `aten.qr`. `aten` gives an `Absent` for such a name, which no
+Operators come and go: torch 2.14 has neither `aten.cholesky` nor `aten.qr`. `aten` gives an `Absent` for such a name, which no
 node of a program ever is; `present` leaves such rows out of a table, and `lookup` returns None.
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import torch
 import transformers
@@ -13,16 +13,11 @@ from transformers import CONFIG_MAPPING, AutoConfig, GenerationConfig, PreTraine
 
 from torchferry import intake
 from torchferry.errors import FeedError, UsageError
-from torchferry.files import sweep, under_way
-from torchferry.foreign import onnxruntime as ort
 from torchferry.foreign.transformers_generation import Generating
-from torchferry.records.documents import DirectoryRecord
-from torchferry.runtime import configs, pointwise
-from torchferry.runtime.exact_products import exact_products
-from torchferry.runtime.explain import explain
-from torchferry.runtime.session import with_words
+from torchferry.runtime import configs, directories
 
-RECORD = "torchferry.json"  # what the export knew and the graph cannot say: task, longest text, what a session should set
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class OnnxGenerator(Generating):
@@ -59,12 +54,10 @@ class OnnxGenerator(Generating):
         libraries: of operators that the graphs need and onnxruntime has not; a directory cannot name them itself.
         """
         place = Path(directory)
-        _refuse_other(place, cls.graphs)
-        _refuse_half_replaced(place)
-        record = intake.read(DirectoryRecord, place / RECORD) if (place / RECORD).is_file() else DirectoryRecord("")
+        record = directories.record(place, cls.graphs)
         config, told = _config(place), _generation_config(place)
         asked = {"level": record.settings.level, "disabled": record.settings.disabled, "libraries": libraries, "threads": threads}
-        sessions = {name: _opened(place / name, arrange, **asked) for name in cls.graphs}
+        sessions = {name: directories.opened(place / name, arrange, **asked) for name in cls.graphs}
         made = _named_after(config, cls)(sessions, config, told, record.longest)
         made.name_or_path = str(place)
         return made
@@ -127,14 +120,6 @@ class OnnxGenerator(Generating):
         return {}
 
 
-def _refuse_half_replaced(place: Path) -> None:
-    """Bring back what an export that died was about to replace; raise UsageError where files may not fit each other."""
-    if under_way(place):
-        sweep(place)
-        if under_way(place):
-            raise UsageError(f"an export into `{place}` is under way, or was broken off; wait for it, or run it again")
-
-
 @contextmanager
 def _one_torch_thread() -> Iterator[None]:
     """Keep torch on one thread: its others would spin for a while after every operator, on the cores that onnxruntime needs."""
@@ -152,36 +137,6 @@ def _named_after(config: PreTrainedConfig, kind: type[OnnxGenerator]) -> Any:
     if not hasattr(transformers, name):
         name = kind.families.get(config.model_type, name)
     return type(name, (kind,), {"__module__": kind.__module__, "__doc__": kind.__doc__})
-
-
-def _refuse_other(place: Path, graphs: tuple[str, ...]) -> None:
-    """Raise UsageError for a directory that is not one of these, with what it is where that can be told."""
-    missing = [name for name in (*graphs, "config.json") if not (place / name).is_file()]
-    if not missing:
-        return
-    words = f"`{place}` has no {' and no '.join(f'`{m}`' for m in missing)}"
-    if not place.exists():
-        raise UsageError(f"there is no directory `{place}`; make it with `torchferry export hf:MODEL -o {place}/`")
-    if place.is_file():
-        raise UsageError(f"`{place}` is a file; name the directory that `torchferry export hf:MODEL -o DIRECTORY/` made")
-    if (place / "decoder_model.onnx").is_file():
-        raise UsageError(f"{words}: it has an encoder and a decoder, which `Seq2SeqLM` and `torchferry generate` take")
-    if any(place.glob("*.safetensors")):
-        raise UsageError(f"{words}: it was not exported yet; `torchferry export hf:{place} -o OUT/` makes a directory that was")
-    raise UsageError(f"{words}; make it with `torchferry export hf:MODEL -o {place}/`")
-
-
-def _opened(path: Path, arrange: bool, **settings: Any) -> Any:
-    """Return a session on a graph; what onnxruntime raises comes with an explanation."""
-    try:
-        graph = exact_products(path) or (pointwise.by_convolutions(path) if arrange else None)
-        if graph is None:
-            return ort.session(path, **settings)
-        session = ort.session(graph, data_folder=str(path.parent), **settings)
-        pointwise.give_back()
-        return session
-    except Exception as error:  # whatever onnxruntime raises is raised again, explained
-        raise with_words(error, explain(path, None)) from error
 
 
 def _config(place: Path) -> PreTrainedConfig:

@@ -9,8 +9,6 @@ passes through here, and the file stays as it was verified: the texts that an ex
 
 from __future__ import annotations
 
-import ctypes
-import os
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +17,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass, ShapeInferencePass
 
 from torchferry.files import size_on_disk
 from torchferry.foreign import onnxruntime as ort
+from torchferry.foreign import posix
 from torchferry.ops.draft import Draft, attribute, transposed
 
 LEAST = 2**18  # weights of a product: with fewer, the nodes around a convolution take as long as it saves
@@ -58,14 +57,12 @@ def put_convolutions(model: ir.Model, least: int = LEAST) -> bool:
 
 def give_back() -> None:
     """Let the C library hand memory back that weights lay in while they were laid out; it keeps it for later otherwise."""
-    if hasattr(library := ctypes.CDLL(None) if os.name == "posix" else None, "malloc_trim"):
-        library.malloc_trim(0)  # type: ignore[union-attr]
+    posix.give_back_memory()
 
 
 def _room_for(path: Path) -> bool:
-    if not hasattr(os, "sysconf"):  # the memory is not told
-        return False
-    return size_on_disk(path) * SHARE <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    memory = posix.physical_memory()
+    return memory is not None and size_on_disk(path) * SHARE <= memory
 
 
 def _kernel(node: ir.Node, least: int) -> ir.Value | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from torchferry.errors import FeedError, UsageError
+
+if TYPE_CHECKING:
+    import torch
 
 FILES = ("tokenizer*", "vocab.*", "merges.txt", "*.model", "*.spm")  # of the many that tokenizers keep, one is always there
 
@@ -75,17 +76,13 @@ def encode(tokenizer: Any, prompts: Sequence[str], *, longest: int | None = None
 
     longest, new_tokens: refuse a prompt that leaves no room in the model's position table for what is to be written.
     """
+    import torch
+
     if not prompts:
         raise FeedError("there is no prompt to continue")
     rows = [tokenizer(text)["input_ids"] or _beginning(tokenizer) for text in prompts]
     most = max(map(len, rows))
-    if longest is not None and most + new_tokens > longest:
-        shorter = f"shorten it to {longest - new_tokens} tokens" if new_tokens < longest else ""
-        fewer = f"ask for at most {longest - most} new ones" if most < longest else ""
-        raise FeedError(
-            f"the prompt is {most} {'token' if most == 1 else 'tokens'} long; with {new_tokens} new ones that is more than "
-            f"the {longest} positions the model has: {', or '.join(filter(None, (shorter, fewer))) or 'shorten both'}"
-        )
+    refuse_without_room(most, longest, new_tokens)
     if len(rows) > 1 and len({len(r) for r in rows}) > 1 and tokenizer.pad_token_id is None:
         raise FeedError(
             "prompts of different lengths need a pad token and the tokenizer has neither that nor an EOS token to stand in"
@@ -94,6 +91,17 @@ def encode(tokenizer: Any, prompts: Sequence[str], *, longest: int | None = None
     ids = torch.tensor([[pad] * (most - len(row)) + row for row in rows])
     mask = torch.tensor([[0] * (most - len(row)) + [1] * len(row) for row in rows])
     return {"input_ids": ids, "attention_mask": mask}
+
+
+def refuse_without_room(length: int, longest: int | None, new_tokens: int) -> None:
+    """Raise FeedError where a prompt leaves no room in the model's position table for what is to be written."""
+    if longest is not None and length + new_tokens > longest:
+        shorter = f"shorten it to {longest - new_tokens} tokens" if new_tokens < longest else ""
+        fewer = f"ask for at most {longest - length} new ones" if length < longest else ""
+        raise FeedError(
+            f"the prompt is {length} {'token' if length == 1 else 'tokens'} long; with {new_tokens} new ones that is more than "
+            f"the {longest} positions the model has: {', or '.join(filter(None, (shorter, fewer))) or 'shorten both'}"
+        )
 
 
 def _beginning(tokenizer: Any) -> list[int]:

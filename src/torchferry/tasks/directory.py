@@ -23,7 +23,7 @@ from torchferry.records import Budget, Case, Edit, Generation
 from torchferry.records.documents import SessionSettings
 from torchferry.result import Result
 from torchferry.runtime import tokens
-from torchferry.runtime.generator import RECORD
+from torchferry.runtime.directories import RECORD
 from torchferry.tasks import prepare
 from torchferry.tasks.experts import experts_in_form, form_of_experts
 from torchferry.tasks.prepared import Prepared

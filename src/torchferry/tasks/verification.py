@@ -16,7 +16,7 @@ from torchferry.progress import Listener
 from torchferry.records import Budget, Call, Job
 from torchferry.records.documents import DirectoryRecord
 from torchferry.result import Result
-from torchferry.runtime.generator import RECORD
+from torchferry.runtime.directories import RECORD
 from torchferry.tasks import TASKS, prepare
 from torchferry.tasks.directory import generation, in_eval
 from torchferry.tasks.experts import experts_in_form

@@ -7,12 +7,12 @@ the rewrite where that differs in a bit.
 from __future__ import annotations
 
 import ast
-import dis
 from typing import Any
 
 from torchferry.capture.rewrites import functions
 from torchferry.capture.rewrites.blocks import places
 from torchferry.capture.rewrites.syntax_tree import CannotRewrite, FunctionNode
+from torchferry.foreign import python_bytecode
 from torchferry.foreign.torch_messages import changed_attribute
 from torchferry.records import Fault, Location
 
@@ -24,9 +24,9 @@ def stopped_at(fault: Fault, module: Any) -> Location | None:
         return None
     for function in functions.reachable(module):
         code = function.__code__
-        for step in dis.get_instructions(code):
+        for step, line in python_bytecode.steps(code):
             if step.opname == "STORE_ATTR" and step.argval == name and function.__name__ != "__init__":
-                return Location(file=code.co_filename, line=step.positions.lineno if step.positions else None)
+                return Location(file=code.co_filename, line=line)
     return None
 
 

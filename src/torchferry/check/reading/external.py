@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import ntpath
 import posixpath
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from torchferry.check.reading import graph, sniff
 from torchferry.check.reading.expressions import whole
 from torchferry.check.reading.fingerprint import WeightsUnreadable, fingerprint, recorded
 from torchferry.check.types import dtypes
+from torchferry.files.digest import digest
 from torchferry.records import Finding, Location
 from torchferry.records.findings import (
     InitializerSize,
@@ -206,7 +206,7 @@ def _candidates(folder: Path, own: str, needs: int) -> list[Path]:
 def _sha1(file: Path) -> str:
     """Return the digest that ONNX keeps of data files."""
     with file.open("rb") as data:
-        return hashlib.file_digest(data, "sha1").hexdigest()
+        return digest(data, "sha1")
 
 
 def _near(folder: Path) -> list[Path]:

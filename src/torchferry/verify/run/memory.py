@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+
+from torchferry.foreign import posix
+from torchferry.memory import held_bytes
 
 ROOM = 2 * 2**30  # bytes that such a call may take beyond what the process has
 WORKER_ROOM = 8 * 2**30  # bytes for onnxruntime, beside several times the weights
@@ -16,25 +18,12 @@ def little_memory() -> Iterator[None]:
 
     Where the system has no such limits, or no way to tell how much the process holds, the block runs without one.
     """
-    held = _held()
+    held = held_bytes()
     if held is None:
         yield
         return
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    lid = held + ROOM if soft == resource.RLIM_INFINITY else min(held + ROOM, soft)  # what the user has set is never raised
-    resource.setrlimit(resource.RLIMIT_AS, (lid, hard))
+    give_back = posix.limit_space(held + ROOM)  # what the user has set is never raised
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-
-
-def _held() -> int | None:
-    try:
-        import resource
-
-        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
-    except (ImportError, OSError, ValueError):
-        return None
+        give_back()
