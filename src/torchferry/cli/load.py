@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchferry.cli import examples, hugging
 from torchferry.cli.spell import sensible, split
+from torchferry.cli.supervise import Stopped
 from torchferry.cli.words import ExampleInput
 from torchferry.errors import FileRefused, TorchferryError, UsageError, did_you_mean
 from torchferry.whose_code import is_users
@@ -118,9 +119,9 @@ def _from_code(name: str) -> Loaded:
     try:
         module = _from_file(Path(where)) if where.lower().endswith(".py") else _import(where)
         return _called(name, _attribute(module, where, what))
-    except TorchferryError:
+    except (TorchferryError, KeyboardInterrupt, Stopped):
         raise
-    except Exception as error:  # the user's code may raise anything
+    except BaseException as error:  # the user's code may raise anything, or end with `sys.exit()`
         raise LoadFailed(name, error) from error
 
 
