@@ -30,6 +30,40 @@ def test_a_crash_ends_as_a_diagnosis_at_the_users_line(here: Path) -> None:
     assert _left(here) == []
 
 
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("os._exit(0)", "RUN902"),
+        ("sys.exit(0)", "INP001"),
+        ("raise GeneratorExit", "INP001"),
+        ("[os.close(i) for i in range(3)] and os._exit(1)", "RUN902"),
+    ],
+)
+def test_a_model_that_ends_the_process_is_no_success(body: str, code: str, tmp_path: Path) -> None:
+    source = f"import os, sys, torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        {body}\n"
+    (tmp_path / "models.py").write_text(source)
+    words = ("export", "models.py:Model", "--input", "x:2x3", "-o", "m.onnx", "--format", "json")
+    ended = run(*words, cwd=tmp_path)
+    assert ended.returncode == 3
+    assert [p["code"] for p in json.loads(ended.stdout)["problems"]] == [code]
+    assert "Traceback" not in ended.stderr
+    assert _left(tmp_path) == []
+
+
+def test_code_that_ends_the_process_while_the_model_is_made_is_no_success(tmp_path: Path) -> None:
+    (tmp_path / "models.py").write_text("import sys\ndef model():\n    sys.exit(0)\n")
+    ended = run("export", "models.py:model", "-o", "m.onnx", cwd=tmp_path)
+    assert ended.returncode == 3
+    assert "error[INP016]" in ended.stdout
+    assert "SystemExit" in ended.stdout
+
+
+def test_a_thread_that_goes_on_does_not_hold_the_command_up(tmp_path: Path) -> None:
+    thread = "threading.Thread(target=time.sleep, args=(1000,)).start()"
+    (tmp_path / "models.py").write_text(f"import threading, time\ndef model():\n    {thread}\n    return 3\n")
+    assert run("export", "models.py:model", "-o", "m.onnx", cwd=tmp_path).returncode == 2
+
+
 def test_a_hang_in_native_code_ends_at_the_time_limit(here: Path) -> None:
     ended = run("export", "models.py:hang", "-o", "m.onnx", "--time-limit", "10", cwd=here)
     assert ended.returncode == 3
@@ -92,6 +126,7 @@ def test_the_whole_command_can_be_run_in_one_process(here: Path) -> None:
         (Ending(None, "capture", "SIGSEGV"), "the process died in capture"),
         (Ending(None, "verify", "SIGKILL"), "ran out of memory"),
         (Ending(None, "load", "SIGABRT", 2.5), "nothing happened for 2.5 s in load"),
+        (Ending(None, "verify", "exit code 0"), "ended the process with exit code 0, before the work was done"),
     ],
 )
 def test_each_ending_has_its_words(ending: Ending, words: str) -> None:

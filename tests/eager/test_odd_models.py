@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import array
+import copy
 import functools
+import io
 import os
 import queue
 import signal
+import sys
 import threading
 import types
+import weakref
 from typing import Any
 
+import pytest
 import torch
 from torch import nn
 
 import torchferry
 from torchferry import eager
+from torchferry.errors import UsageError
 
 COUNTED = {"calls": 0}
 EXAMPLE = (torch.ones(2, 3),)
@@ -97,6 +104,145 @@ def test_what_lies_outside_of_a_model_and_is_written_to_by_it_is_put_back() -> N
     assert COUNTED["calls"] == 0
     assert Holding.forward.__defaults__ == ([],)
     assert (model.space.count, model.waiting.qsize(), Holding.looked_up.cache_info().currsize) == (0, 0, 0)
+
+
+class Counter:
+    calls = 0
+
+    @property
+    def told(self) -> int:
+        COUNTED["property"] = 1
+        return 1
+
+
+LOCAL = threading.local()
+LOCAL.calls = 0
+THINGS: dict[Any, Any] = {"set": weakref.WeakSet(), "text": io.StringIO("begin"), "numbers": array.array("i", [1])}
+EXACTLY = {torch.ones(2): 0}
+
+
+class Named(dict):  # type: ignore[type-arg]
+    """Has an attribute, and ways of its own."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(key, value)
+        self.written = getattr(self, "written", 0) + 1
+
+
+NAMED = Named()
+counters: Any = types.ModuleType("counters")
+counters.__file__, counters.calls = __file__, 0
+
+
+def helper(x: torch.Tensor, known: list[int] = []) -> torch.Tensor:  # noqa: B006
+    COUNTED["helper"] = 1
+    known.append(1)
+    helper.calls = getattr(helper, "calls", 0) + 1  # type: ignore[attr-defined]
+    Counter.calls += 1
+    assert Counter().told
+    counters.calls += 1
+    LOCAL.calls += 1
+    THINGS["set"].add(x)
+    THINGS["text"].write("written")
+    THINGS["numbers"].append(2)
+    EXACTLY[x] = 1
+    NAMED["a"] = 1
+    [COUNTED.update({str(i): i}) for i in range(2)]
+    return x
+
+
+def seen_by_helper() -> list[Any]:
+    attributes = {name: value for name, value in vars(Counter).items() if name == "calls"}
+    things = [len(THINGS["set"]), THINGS["text"].getvalue(), THINGS["text"].tell(), list(THINGS["numbers"]), len(EXACTLY)]
+    own = [dict(NAMED), vars(NAMED).copy(), dict(vars(LOCAL)), counters.calls]
+    return [dict(COUNTED), list(helper.__defaults__ or ()), vars(helper).copy(), attributes, things, own]
+
+
+class Helped(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return helper(x)
+
+
+def test_what_a_function_that_forward_calls_writes_to_is_put_back() -> None:
+    model, before = Helped().eval(), str(seen_by_helper())
+    with eager.untouched(model):
+        model(*EXAMPLE)
+        assert str(seen_by_helper()) != before
+    assert str(seen_by_helper()) == before
+
+
+def test_what_code_that_lies_in_no_file_writes_to_is_put_back() -> None:
+    space: dict[str, Any] = {}
+    exec(compile("calls = [0]\ndef model(x):\n    calls[0] += 1\n    return x * 2", "<string>", "exec"), space)
+    torchferry.export(space["model"], EXAMPLE)
+    assert space["calls"] == [0]
+
+
+def test_attributes_of_weights_are_there_in_a_copy_and_its_own() -> None:
+    model = nn.Linear(3, 3)
+    model.weight.told = [1]  # type: ignore[attr-defined]
+    copied = eager.fresh(model)
+    copied.weight.told.append(2)  # type: ignore[attr-defined, union-attr, operator]
+    assert model.weight.told == [1]  # type: ignore[attr-defined]
+
+
+class Generating(nn.Module):
+    def __init__(self, copied: bool) -> None:
+        super().__init__()
+        self.fc, self.values, self.copied = nn.Linear(3, 3), (i for i in range(1000)), copied
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if not self.copied:
+            raise TypeError("this one is not copied")
+        made = Generating(True)
+        made.fc, made.values = copy.deepcopy(self.fc, memo), copy.deepcopy(self.values, memo)
+        return made
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(x) + next(self.values)
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_a_generator_is_not_advanced_and_that_is_said(copied: bool) -> None:
+    model = Generating(copied).eval()
+    try:
+        told = str(torchferry.export(model, EXAMPLE, check=False))
+    except UsageError as refused:
+        told = str(refused)
+    assert "generator" in told
+    assert next(model.values) == 0
+
+
+def test_a_generator_that_nobody_asks_is_no_trouble() -> None:
+    model = nn.Linear(3, 3).eval()
+    model.unused = model.parameters()  # type: ignore[assignment]
+    assert torchferry.export(model, EXAMPLE).ok
+    assert len(list(model.unused)) == 2  # type: ignore[arg-type]
+
+
+class Ending(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        sys.exit("no more")
+
+
+def test_a_model_that_ends_the_program_is_one_that_raises() -> None:
+    told = torchferry.export(Ending(), EXAMPLE, check=False)
+    assert [d.code for d in told.diagnoses] == ["INP001"]
+    assert "SystemExit: no more" in str(told)
+
+
+def test_a_signal_that_ends_the_program_ends_it_while_a_model_is_called() -> None:
+    class Signalled(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            signal.raise_signal(signal.SIGTERM)
+            return x
+
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(number))
+    try:
+        with pytest.raises(SystemExit):
+            torchferry.export(Signalled(), EXAMPLE, check=False)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class Cast(nn.Module):

@@ -53,6 +53,22 @@ def test_tied_weights_are_stored_once(tmp_path: Path) -> None:
     assert sum(v.const_value.size == 400 for v in made.model.graph.initializers.values()) == 1
 
 
+def test_what_is_written_into_weights_and_constants_is_written_at_each_run(tmp_path: Path) -> None:
+    class Writing(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc, self.hidden, self.level = torch.nn.Linear(3, 3), [torch.nn.Linear(3, 3)], torch.zeros(3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            with torch.no_grad():
+                self.fc.weight.mul_(2)
+                self.hidden[0].weight.add_(1)
+                self.level.add_(1)
+            return self.hidden[0](self.fc(x)) + self.level
+
+    agree(Writing(), (torch.randn(2, 3),), tmp_path)
+
+
 def test_zero_padding_before_a_max_pool_stays_zero(tmp_path: Path) -> None:
     def pooled(x: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.max_pool2d(torch.nn.functional.pad(x, (1, 1, 1, 1)), 2)

@@ -50,7 +50,7 @@ def once(
     strategy: strategies.Strategy, module: Any, args: tuple[Any, ...], shapes: Any, notes: list[Finding] | None = None
 ) -> Any:
     """Return a strategy's program for a module of which a capture may spoil the state; globals are left as they were."""
-    with patches.active(module, [] if notes is None else notes), eager.untouched_rng(), eager.balanced(), _quiet():
+    with patches.active(module, [] if notes is None else notes), eager.untouched_process(), eager.balanced(), _quiet():
         return strategy.run(module, eager.clone(args), strategies.moving(shapes))
 
 

@@ -150,7 +150,7 @@ def _is_right_elsewhere(piece: ProgramPiece, bound: Bound, names: list[str]) -> 
     taken = list(itertools.islice((p for p in tried if _takes(bound, p)), 5))
     run = unchecked(piece.program)  # a file does not check its sizes as torch does
     try:
-        with torch.no_grad(), eager.untouched_rng(), eager.plainly():
+        with torch.no_grad(), eager.untouched_process(), eager.plainly():
             return bool(taken) and all(_same(run, eager.fresh(bound.module), bound.vary(p, "random", 0)) for p in taken)
     except Exception:  # a program made for other sizes may fail in any way; then it is not right there
         return False

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchferry.cli.spell import sensible, split
+from torchferry.cli.supervise import Stopped
 from torchferry.cli.words import ExampleInput
 from torchferry.errors import FileRefused, TorchferryError, UsageError, did_you_mean
 from torchferry.whose_code import is_users
@@ -132,9 +133,9 @@ def _from_code(name: str, evaluate: bool | None) -> Loaded:
         module = _from_file(Path(where)) if where.lower().endswith(".py") else _import(where)
         found = _attribute(module, where, what)
         return _in_mode(_called(name, found), isinstance(found, type) if evaluate is None else evaluate)
-    except TorchferryError:
+    except (TorchferryError, KeyboardInterrupt, Stopped):
         raise
-    except Exception as error:  # the user's code may raise anything
+    except BaseException as error:  # the user's code may raise anything, or end with `sys.exit()`
         raise LoadFailed(name, error) from error
 
 

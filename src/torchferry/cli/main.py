@@ -33,9 +33,10 @@ _LAST_WORDS = f"error: {TOO_LITTLE_MEMORY}\n".encode()  # made while there is me
 def main(argv: Sequence[str] | None = None) -> int:
     """Return the exit code of the command in `argv` (default: the process's own)."""
     try:
-        return _main(argv)
+        return supervise.over(_main(argv))
     except (MemoryError, SystemError):  # the second is how Python fails where it cannot even make the first
         os.write(2, _LAST_WORDS)
+        supervise.over(BROKEN)
         os._exit(BROKEN)  # to end in an orderly way takes memory too; what is left behind is swept by the next command
 
 

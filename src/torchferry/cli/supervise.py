@@ -43,15 +43,16 @@ STARTUP = 120.0  # seconds that loading torch and the model may take at least: a
 GRACE = 5.0  # stages end themselves at the time limit where they can; after this they are ended from outside
 FAREWELL = 10.0  # seconds for cleaning up after Ctrl-C
 STOPPED = 130
+OVER = "over "  # stands before the exit code of a child that is done; one that ends without it ended in the middle
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the child ended: with an exit code, or (code None) by a signal or the time limit, in a stage, at a line."""
+    """How the child ended: with an exit code, or (code None) before it was done, in a stage, at a line."""
 
     code: int | None
     stage: str = ""
-    signal: str = ""
+    how: str = ""  # by which signal, or with which exit code; empty at the time limit
     time_limit: float | None = None
     file: str | None = None
     line: int | None = None
@@ -85,6 +86,20 @@ def tell(stage: str) -> None:
             parent.sendall(f"{stage}\n".encode())
 
 
+def over(code: int) -> int:
+    """Tell the parent that all is done and said, in a child; and return the exit code."""
+    tell(f"{OVER}{code}")
+    return code
+
+
+class Stopped(SystemExit):
+    """The child was asked to end, by its parent or since that is gone."""
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise Stopped(128 + number)
+
+
 def _begin_as_child(line: int, stack: int) -> None:
     _to_parent.append(socket.socket(fileno=line))
     os.set_inheritable(line, False)
@@ -92,7 +107,7 @@ def _begin_as_child(line: int, stack: int) -> None:
     faulthandler.enable(file=stack)  # where a crash happened, for the parent to read
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for asked in (number for number in posix.ENDING if number != signal.SIGINT):
-        signal.signal(asked, lambda number, frame: sys.exit(128 + number))
+        signal.signal(asked, _stop)
     threading.Thread(target=_end_with_parent, args=(_to_parent[0],), daemon=True).start()
 
 
@@ -132,12 +147,12 @@ def run(task: Any, words: Sequence[str], time_limit: float, folders: set[Path]) 
                 sweep(folder)
         if asked_to_stop:
             return Ending(child.returncode if child.returncode > 0 else STOPPED)
-        if child.returncode >= 0 and not hung:
-            return Ending(child.returncode)
+        if stage.startswith(OVER):
+            return Ending(int(stage.removeprefix(OVER)))
         stack.seek(0)
         file, line = _users_line(stack.read().decode(errors="replace"))
-        name = signal.Signals(-child.returncode).name if child.returncode < 0 else ""
-        return Ending(None, stage, name, time_limit if hung else None, file, line, time.monotonic() - began)
+        how = signal.Signals(-child.returncode).name if child.returncode < 0 else f"exit code {child.returncode}"
+        return Ending(None, stage, how, time_limit if hung else None, file, line, time.monotonic() - began)
 
 
 def as_result(ending: Ending, kind: Kind) -> Result:
@@ -146,30 +161,34 @@ def as_result(ending: Ending, kind: Kind) -> Result:
     from torchferry.records import STAGES, Fault, Location, Step
     from torchferry.records.findings import ProcessEnded
 
-    found = ProcessEnded(ending.stage, ending.signal, ending.time_limit, location=Location(ending.file, ending.line))
+    found = ProcessEnded(ending.stage, ending.how, ending.time_limit, location=Location(ending.file, ending.line))
     stage = next((s for s in STAGES if s == ending.stage), STAGES[0])
-    return broken_off(kind, Step(stage, fault=Fault("ProcessDied", ending.signal), findings=(found,)), ending.seconds)
+    return broken_off(kind, Step(stage, fault=Fault("ProcessDied", ending.how), findings=(found,)), ending.seconds)
 
 
 def _watch(child: subprocess.Popen[bytes], line: socket.socket, patience: float, asked_to_stop: list[float]) -> tuple[str, bool]:
     """Return the last stage that the child told of, when it has ended; and whether it had to be ended for its silence."""
     stage, heard, open_ = "", time.monotonic(), True
-    while child.poll() is None:
-        if open_ and select.select([line], [], [], LISTEN)[0]:
+    while True:
+        ended = child.poll() is not None
+        if open_ and select.select([line], [], [], 0 if ended else LISTEN)[0]:
             told = line.recv(65536)
             open_, heard = bool(told), time.monotonic()
             stage = told.decode().split("\n")[-2] if b"\n" in told else stage
+        elif ended:
+            return stage, False
         elif not open_:  # it is about to end
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(LISTEN)
         if asked_to_stop and time.monotonic() - asked_to_stop[0] > FAREWELL:
+            return stage, False
+        if stage.startswith(OVER) and time.monotonic() - heard > FAREWELL:  # threads of the user's go on: nothing waits for them
             return stage, False
         if time.monotonic() - heard > (max(patience, STARTUP) if stage in ("", "start", "load") else patience):
             child.send_signal(signal.SIGABRT)  # writes down where it is
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(2)
             return stage, True
-    return stage, False
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from torchferry.eager.calls import (
     seed_all,
     untouched,
     untouched_by_runs,
+    untouched_process,
     untouched_rng,
 )
 from torchferry.eager.copies import WHOLE_COPY_BYTES, fresh, weight_bytes, whole_copy
@@ -36,6 +37,7 @@ __all__ = [
     "seed_all",
     "untouched",
     "untouched_by_runs",
+    "untouched_process",
     "untouched_rng",
     "weight_bytes",
     "whole_copy",

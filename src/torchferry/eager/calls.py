@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import copy
 import random
+import signal
 import threading
+import traceback
 import types
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
 from torchferry.deadline import TookTooLong, time_limit
+from torchferry.eager import process_wide
 from torchferry.eager.copies import WHOLE_COPY_BYTES, own_weights, shared_memory, weight_bytes
+from torchferry.eager.deferred import deferred_signals, surely
 from torchferry.eager.plain_scan import plain_scan
 from torchferry.eager.protected_memory import ProtectedMemory, WeightsWritten
 from torchferry.eager.refusals import RECURRENT, same_width, within_range
@@ -105,7 +110,7 @@ def protected(module: Any, run: Callable[[], T]) -> T:
 
 def called(module: Any, args: tuple[Any, ...], seed: int) -> tuple[torch.Tensor, ...]:
     """Return what a call gives; a trace of eager's operators begins at this frame."""
-    with untouched_rng(), plainly():
+    with untouched_process(), plainly(), _returning():
         seed_all(seed)
         try:
             with torch.no_grad():
@@ -115,6 +120,24 @@ def called(module: Any, args: tuple[Any, ...], seed: int) -> tuple[torch.Tensor,
                 raise
         with torch.enable_grad():  # forward takes gradients itself and counts on the caller's mode
             return _detached(module(*clone(args)))
+
+
+class EndsTheProgram(RuntimeError):
+    """A call of the model raised what no program is meant to go on after, such as SystemExit."""
+
+
+@contextmanager
+def _returning() -> Iterator[None]:
+    """Let a model that calls `sys.exit()` be one that raises; what a signal's handler raises meanwhile goes its way."""
+    try:
+        yield
+    except (Exception, KeyboardInterrupt, TookTooLong):
+        raise
+    except BaseException as error:
+        handlers = {getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()}
+        if any(frame.f_code in handlers for frame, _ in traceback.walk_tb(error.__traceback__)):
+            raise
+        raise EndsTheProgram(f"{type(error).__name__}: {error}") from error
 
 
 def seed_all(seed: int) -> None:
@@ -150,15 +173,39 @@ def _detached(outputs: Any) -> tuple[torch.Tensor, ...]:
 
 
 @contextmanager
+def untouched_process() -> Iterator[None]:
+    """Give back what a call may change of the process, the random number generators among it, as it was."""
+    with untouched_rng(), _put_back(*process_wide.ways_back()):
+        yield
+
+
+@contextmanager
 def untouched_rng() -> Iterator[None]:
     """Give back the random number generators of torch, numpy and Python as they were."""
     state, numpy_state, python_state = torch.get_rng_state(), np.random.get_state(), random.getstate()
-    try:
+    ways = (
+        partial(torch.set_rng_state, state),
+        partial(np.random.set_state, numpy_state),
+        partial(random.setstate, python_state),
+    )
+    with _put_back(*ways):
         yield
-    finally:
-        torch.set_rng_state(state)
-        np.random.set_state(numpy_state)
-        random.setstate(python_state)
+
+
+@contextmanager
+def _put_back(*ways: Callable[[], object]) -> Iterator[None]:
+    """Go all these ways after the block, however often that is interrupted."""
+
+    def back() -> None:
+        for way in ways:
+            way()
+
+    with deferred_signals() as signals:
+        try:
+            yield
+        finally:
+            signals.defer()
+            surely(back)
 
 
 # A capture changes globals of torch and the code of the model's functions, and every run puts the generators back: threads

@@ -50,17 +50,27 @@ def _copied(module: torch.nn.Module, large: bool) -> torch.nn.Module | None:
         return None
     memo = _aliases(module) if large else {}
     try:
-        copied = copy.deepcopy(module, memo)
+        copied = _deepcopied(module, memo)
     except Exception:  # generators, locks, open files, tensors with a history: anything may refuse to be copied
         memo = (_aliases(module) if large else {}) | _shared_parts(module)
         try:
-            copied = copy.deepcopy(module, memo)
+            copied = _deepcopied(module, memo)
         except Exception:  # it has ways of its own to be copied, and these fail
             return None
     _rebind(copied, memo)
     if module not in _whole:
         _whole[module] = _is_apart(copied, module)
     return copied if _whole[module] else None
+
+
+def _deepcopied(module: torch.nn.Module, memo: dict[int, Any]) -> torch.nn.Module:
+    """Return a deep copy, with the attributes of parameters, which torch leaves out."""
+    copied = copy.deepcopy(module, memo)
+    for parameter in module.parameters():
+        made = memo.get(id(parameter))
+        if vars(parameter) and made is not None and made is not parameter and not vars(made):
+            vars(made).update(copy.deepcopy(vars(parameter), memo))
+    return copied
 
 
 def _is_apart(copied: torch.nn.Module, module: torch.nn.Module) -> bool:
@@ -75,6 +85,11 @@ def _is_apart(copied: torch.nn.Module, module: torch.nn.Module) -> bool:
 def _protect(module: torch.nn.Module) -> None:
     """Have the weights of a model saved by value that will be run itself; raises UsageError where there is no room for that."""
     needed, free = weight_bytes(module), memory.free()
+    if any(isinstance(value, types.GeneratorType) for value in reached_from([module])):
+        raise UsageError(
+            "the model cannot be copied as a whole, and it holds a generator, of which a call may take values that nobody can "
+            "put back, so none is made; give its class a `__deepcopy__` that works"
+        )
     if free is not None and needed > free:
         raise UsageError(
             "the model cannot be copied as a whole, and there is no memory to save its weights "
@@ -123,9 +138,27 @@ def _shared_parts(module: torch.nn.Module) -> dict[int, Any]:
         if isinstance(value, torch.Tensor):
             if value.grad_fn is not None:  # torch copies no tensor that has a history
                 parts[id(value)] = value.detach().clone()
+        elif isinstance(value, types.GeneratorType):
+            parts[id(value)] = _AtItsPlace()
         elif not isinstance(value, torch.nn.Module | dict | list | tuple | set | type) and not _can_be_copied(value, parts):
             parts[id(value)] = value
     return parts
+
+
+class _AtItsPlace:
+    """Stands for a generator in a copy of the model that holds it: what it has given away nobody can put back."""
+
+    def __iter__(self) -> _AtItsPlace:
+        return self
+
+    def __next__(self) -> Any:
+        raise UsageError(
+            "the model's forward takes the next value of a generator, which can be neither copied nor set back: a call would "
+            "change your model, so none is made; keep the values in a list, or give them to forward"
+        )
+
+    def send(self, value: Any) -> Any:
+        return next(self)
 
 
 def _can_be_copied(value: Any, parts: dict[int, Any]) -> bool:

@@ -8,10 +8,14 @@ the same as once, and at no moment is anything missing that another thread may b
 
 from __future__ import annotations
 
+import array
 import functools
+import io
 import random
 import sys
+import threading
 import types
+import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,7 +28,7 @@ from torch.nn.parameter import is_lazy
 
 from torchferry.eager.deferred import deferred_signals, surely
 from torchferry.foreign.torch_dispatch import without_dispatch_modes, without_torch_function
-from torchferry.whose_code import is_users
+from torchferry.whose_code import is_users, lies_nowhere
 
 Restore = Callable[[], None]
 MISSING = object()
@@ -32,6 +36,7 @@ MISSING = object()
 # Nothing of these is a model's own: what they hold is torch's or Python's, or leads to all the rest of the program.
 CONTAINERS = {"argparse", "collections", "queue", "types"}  # Python's own, of which objects are made to hold things
 FOREIGN = {"torch", "numpy", "onnx", "onnxruntime", "torchferry", *sys.stdlib_module_names} - CONTAINERS
+BEHIND = ("__func__", "fget", "fset", "func", "__wrapped__")  # where static and class methods, properties, caches have theirs
 CACHE = type(functools.lru_cache(lambda: None))
 PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size, types.ModuleType)
 
@@ -57,19 +62,25 @@ def _held_by(value: Any) -> list[Any]:
         case torch.Tensor():
             return [vars(value), *([value.grad] if value.is_leaf else [])]
         case dict():
-            return list(dict.values(value))  # not those of a subclass, which may load them
+            return [*dict.values(value), *_more(value)]  # not those of a subclass, which may load them
         case list() | tuple() | set() | frozenset() | deque():
-            return list(value)
+            return [*value, *_more(value)]
+        case weakref.WeakKeyDictionary() | weakref.WeakValueDictionary() | weakref.WeakSet():
+            return [vars(value)]
+        case threading.local():
+            return [vars(value)]  # this thread's
+        case CACHE():
+            return [value.__wrapped__, vars(value)]
         case types.FunctionType():
             cells = [c.cell_contents for c in value.__closure__ or () if c != types.CellType()]  # which is an empty one
-            return [*cells, value.__defaults__, value.__kwdefaults__, *_named_globals(value).values()]
+            named = [held for _, known in _named_globals(value) for held in known.values()]
+            return [*cells, value.__defaults__, value.__kwdefaults__, vars(value), *named]
         case types.MethodType():
             return [value.__self__, value.__func__]
         case functools.partial():
             return [value.func, value.args, value.keywords]
         case type():
-            code = [v for v in vars(value).values() if isinstance(v, types.FunctionType)]
-            return [*_own_attributes(value).values(), *value.__bases__, *code] if _is_own(value) else []
+            return [*_own_attributes(value).values(), *value.__bases__, *_functions_of(value)] if _is_own(value) else []
         case _ if _is_own(type(value)):
             return [*_slots(value).values(), getattr(value, "__dict__", None), type(value)]
         case _:
@@ -81,12 +92,54 @@ def _is_own(kind: type) -> bool:
     return str(kind.__module__).partition(".")[0] not in FOREIGN or kind.__module__.startswith("torchferry.catalogue.")
 
 
-def _named_globals(function: types.FunctionType) -> dict[str, Any]:
-    """Return the globals that a function of the user's own names, but for code."""
-    if not is_users(function.__code__.co_filename):
-        return {}
-    known, code = function.__globals__, (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
-    return {name: known[name] for name in function.__code__.co_names if name in known and not isinstance(known[name], code)}
+def _more(value: Any) -> list[Any]:
+    """Return what an object of a subclass of a container has besides."""
+    return [vars(value)] if hasattr(value, "__dict__") else []
+
+
+def _named_globals(function: types.FunctionType) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Return the globals that a function of the user's own names, each time with the part of them that it names.
+
+    They are those of its module, and of modules of the user's own that it names: `counters.calls += 1`.
+    """
+    if not _is_users(function.__code__.co_filename):
+        return []
+    names, spaces = _names(function.__code__), [function.__globals__]
+    spaces += [
+        vars(held)
+        for name in names
+        if isinstance(held := function.__globals__.get(name), types.ModuleType)
+        and is_users(getattr(held, "__file__", None) or "")
+    ]
+    return [(space, {name: space[name] for name in names if _may_change(space.get(name, MISSING))}) for space in spaces]
+
+
+def _names(code: types.CodeType) -> dict[str, None]:
+    """Return the names that code looks up, those of the functions and comprehensions in it among them."""
+    names = dict.fromkeys(code.co_names)
+    for held in code.co_consts:
+        if isinstance(held, types.CodeType):
+            names |= _names(held)
+    return names
+
+
+def _may_change(value: Any) -> bool:
+    """Whether what goes by a name may be written to: of code, the user's own alone, which leads to what else is."""
+    if isinstance(value, types.FunctionType):
+        return _is_users(value.__code__.co_filename)
+    if isinstance(value, type):
+        return _is_own(value)
+    return value is not MISSING and not isinstance(value, types.BuiltinFunctionType | types.ModuleType)
+
+
+def _is_users(file: str) -> bool:
+    return is_users(file) or lies_nowhere(file)
+
+
+def _functions_of(kind: type) -> list[types.FunctionType]:
+    """Return the functions in a class, those behind properties and their like among them."""
+    held = [inner for v in vars(kind).values() for inner in (v, *(getattr(v, name, None) for name in BEHIND))]
+    return [v for v in held if isinstance(v, types.FunctionType)]
 
 
 def _own_attributes(kind: type) -> dict[str, Any]:
@@ -163,11 +216,7 @@ class SavedState:
             case torch.nn.Module():
                 return [functools.partial(_object_back, value, type(value), vars(value))]
             case types.FunctionType():
-                return (
-                    [functools.partial(_dict_back, value.__globals__, named, part=True)]
-                    if (named := _named_globals(value))
-                    else []
-                )
+                return [functools.partial(_dict_back, space, named, part=True) for space, named in _named_globals(value) if named]
             case CACHE():
                 return [functools.partial(_cache_back, value, value.cache_info().currsize)]
             case dict():
@@ -178,8 +227,10 @@ class SavedState:
                 return [functools.partial(_set_back, value, set(value))]
             case deque():
                 return [functools.partial(_deque_back, value, list(value))]
-            case bytearray():
-                return [functools.partial(value.__setitem__, slice(None), bytes(value))]
+            case bytearray() | array.array():
+                return [functools.partial(value.__setitem__, slice(None), value[:])]
+            case io.StringIO() | io.BytesIO() if not value.closed:
+                return [functools.partial(_text_back, value, value.getvalue(), value.tell())]
             case np.ndarray() if value.dtype != object and value.flags.writeable:
                 return [functools.partial(_array_back, value, value.copy())]
             case torch.Generator():
@@ -249,16 +300,16 @@ def _cache_back(cache: Any, size: int) -> None:
 
 def _dict_back(value: dict[Any, Any], saved: dict[Any, Any], part: bool = False) -> None:
     """Put back a dict, or a part of it, one key at a time: another thread may be reading it."""
-    plain = _plainly(value)
-    if part or list(plain.keys(value)) == list(saved):
+    plain: Any = _plainly(value)
+    if part or _same(plain.__iter__(value), saved):
         for key, held in saved.items():
             if plain.get(value, key, MISSING) is not held:
                 plain.__setitem__(value, key, held)
         return
-    for key in [k for k in plain.keys(value) if k not in saved]:
+    for key in [k for k in plain.__iter__(value) if k not in saved]:
         with suppress(KeyError):
             plain.__delitem__(value, key)
-    in_order = list(plain.keys(value)) == list(saved)[: len(value)]
+    in_order = _same(plain.__iter__(value), list(saved)[: len(value)])
     for key, held in saved.items():
         if not in_order:
             with suppress(KeyError):
@@ -272,19 +323,33 @@ def _plainly(value: dict[Any, Any]) -> type[dict[Any, Any]]:
 
 
 def _list_back(value: list[Any], saved: list[Any]) -> None:
-    if len(value) != len(saved) or any(a is not b for a, b in zip(value, saved, strict=True)):
-        value[:] = saved
+    if not _same(list.__iter__(value), saved):
+        list.__setitem__(value, slice(None), saved)
 
 
 def _set_back(value: set[Any], saved: set[Any]) -> None:
-    value |= saved
-    value &= saved
+    set.update(value, saved)
+    set.intersection_update(value, saved)
 
 
 def _deque_back(value: deque[Any], saved: list[Any]) -> None:
-    if len(value) != len(saved) or any(a is not b for a, b in zip(value, saved, strict=True)):
-        value.clear()
-        value.extend(saved)
+    if not _same(deque.__iter__(value), saved):
+        deque.clear(value)
+        deque.extend(value, saved)
+
+
+def _same(some: Iterable[Any], others: Iterable[Any]) -> bool:
+    """Whether two rows are of the same objects; what these think of being compared is not asked."""
+    some, others = list(some), list(others)
+    return len(some) == len(others) and all(a is b for a, b in zip(some, others, strict=True))
+
+
+def _text_back(value: io.StringIO | io.BytesIO, saved: Any, position: int) -> None:
+    if value.getvalue() != saved:
+        value.seek(0)
+        value.truncate()
+        value.write(saved)
+    value.seek(position)
 
 
 def _array_back(value: np.ndarray, saved: np.ndarray) -> None:

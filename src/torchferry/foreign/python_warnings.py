@@ -59,3 +59,20 @@ def warnings_to(listener: Show) -> Iterator[None]:
 def no_warnings() -> AbstractContextManager[None]:
     """Return a context in which this thread's warnings are dropped."""
     return warnings_to(lambda *args, **kwargs: None)
+
+
+def filters_back() -> Callable[[], None]:
+    """Return what puts Python's filters of warnings back as they are now.
+
+    A list of its own is what `catch_warnings` has them in, maybe of another thread's: that one is put back by who made it.
+    """
+    listed: Any = warnings.filters
+    saved = list(listed)
+
+    def back() -> None:
+        if id(warnings.filters) == id(listed) and listed != saved:
+            listed[:] = saved
+            with warnings.catch_warnings():  # Python looks at filters anew when one of these begins or ends
+                pass
+
+    return back

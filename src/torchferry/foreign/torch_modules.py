@@ -2,8 +2,8 @@
 
 Relies on `_parameters`, `_buffers`, `_modules` and `_save_to_state_dict` of nn.Module, on `_DropoutNd`, `_NormBase` and
 `_BatchNorm`, on what torch.compile leaves on what it wraps (`_orig_mod`, since torch 2.0; `_torchdynamo_orig_callable`), on the
-names that a call of a module goes through, on `torch.nn.utils.rnn._VF` with its two functions for packed sequences, and on
-`torch.distributions.Distribution._validate_args`.
+names that a call of a module goes through, on `torch.nn.utils.rnn._VF` with its two functions for packed sequences, on
+`torch.distributions.Distribution._validate_args`, and on the tables of hooks for all modules, such as `_global_forward_hooks`.
 Should they move: named_parameters, named_buffers and named_children read the tables; `setattr` and `delattr` write them.
 """
 
@@ -30,6 +30,7 @@ with relying_on("torch", "the tables of its modules"):
     for _name in ("_parameters", "_buffers", "_modules"):
         getattr(nn.Module(), _name)
     getattr(Distribution, "_validate_args")  # noqa: B009
+    _tables_of_hooks = [t for name, t in vars(nn.modules.module).items() if name.startswith("_global_") and isinstance(t, dict)]
 
 __all__ = [
     "ACTS_IN_TRAINING",
@@ -39,6 +40,7 @@ __all__ = [
     "behind_compiled",
     "buffers_of",
     "children_of",
+    "global_hooks",
     "packed_by",
     "parameters_of",
     "saving_buffers",
@@ -48,6 +50,11 @@ __all__ = [
 
 FORWARDS = ("forward", "__call__", "_call_impl", "_wrapped_call_impl")  # the methods that a call of a module goes through
 BUFFERS = "_buffers"  # the table's name among a module's attributes
+
+
+def global_hooks() -> list[dict[Any, Any]]:
+    """Return the tables of what is called at every call of any module, themselves."""
+    return _tables_of_hooks
 
 
 def parameters_of(module: nn.Module) -> dict[str, Any]:

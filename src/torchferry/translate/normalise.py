@@ -15,7 +15,7 @@ import torch
 
 from torchferry.foreign import torch_onnx
 from torchferry.foreign.torch_export import with_graph_module
-from torchferry.foreign.torch_operators import aten, is_mutable
+from torchferry.foreign.torch_operators import aten, is_mutable, schema_of
 from torchferry.retrace import free_sizes
 from torchferry.translate.aliases import FIRST_NAMES
 from torchferry.translate.complex_parts import concerned, in_parts, take_apart
@@ -110,8 +110,45 @@ def _tidied(program: Any) -> Any:
             else:
                 node.replace_all_uses_with(node.args[0])
                 graph.erase_node(node)
+    _write_to_copies(
+        graph, {*program.graph_signature.inputs_to_parameters, *program.graph_signature.inputs_to_lifted_tensor_constants}
+    )
     settle(graph)
     return with_graph_module(program, torch.fx.GraphModule(program.graph_module, graph))
+
+
+def _write_to_copies(graph: torch.fx.Graph, weights: set[str]) -> None:
+    """Let what a program writes into a weight, or a constant, be written into a copy that each run begins with.
+
+    Buffers may be written to in a program, and what is written to them is left out; of the others torch refuses it.
+    """
+    written = {root for node in graph.nodes for arg in _written_by(node) if (root := _viewed(arg)).name in weights}
+    for weight in written:
+        with graph.inserting_after(weight):
+            made = graph.call_function(aten.clone.default, (weight,))
+        made.meta.update(weight.meta)
+        weight.replace_all_uses_with(made, delete_user_cb=lambda user, made=made: user is not made)  # type: ignore[misc]
+
+
+def _written_by(node: Any) -> list[Any]:
+    """Return what an operator writes into, of its arguments."""
+    if node.op != "call_function" or not is_mutable(node.target):
+        return []
+    names = [
+        (i, a.name) for i, a in enumerate(schema_of(node.target).arguments) if a.alias_info is not None and a.alias_info.is_write
+    ]
+    given = [node.args[i] if i < len(node.args) else node.kwargs.get(name) for i, name in names]
+    return [one for g in given for one in (g if isinstance(g, list | tuple) else [g]) if isinstance(one, torch.fx.Node)]
+
+
+def _viewed(node: Any) -> Any:
+    """Return what a node of a program is a view of, at the end of all views."""
+    while node.op == "call_function" and node.args and isinstance(node.args[0], torch.fx.Node):
+        schema = schema_of(node.target)
+        if node.target is not operator.getitem and not (schema and any(r.alias_info is not None for r in schema.returns)):
+            break
+        node = node.args[0]
+    return node
 
 
 def _without_strides(module: Any) -> None:

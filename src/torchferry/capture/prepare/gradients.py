@@ -27,7 +27,7 @@ def prepare(module: nn.Module, args: tuple[Any, ...]) -> nn.Module:
             return tuple(out.detach() for out in module.run(tensors))  # type: ignore[operator]
 
     # sizes that happen to be equal, to each other or to a weight's, are not the same size
-    with eager.untouched_rng(), sizes_kept_apart(), by_reverse_mode(module):
+    with eager.untouched_process(), sizes_kept_apart(), by_reverse_mode(module):
         graph = traced(compute, _operators(), symbolic=True)(*eager.clone(args))
         if any(is_mutable(node.target) for node in graph.graph.nodes):
             plain = torch.func.functionalize(graph, remove="mutations_and_views")

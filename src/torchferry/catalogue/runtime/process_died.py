@@ -13,8 +13,9 @@ class ProcessDied(Rule):
 
     ## What happened
     The command line does its work in a process of its own, so that a crash or a hang ends with an answer. This one died of a
-    signal (native code of torch or of the model crashed, or the system took the memory back), or told nothing for longer than
-    the time limit and was ended. The stage, and where it is known your own line, say where that was.
+    signal (native code of torch or of the model crashed, or the system took the memory back), ended itself in the middle
+    (something called `os._exit`), or told nothing for longer than the time limit and was ended. The stage, and where it is known
+    your own line, say where that was.
     ## Do instead
     After a crash, try other versions of torch and of the extensions that the model uses. After SIGKILL, free some memory or try a
     smaller example. Where it only needs longer, allow more with `--time-limit SECONDS`.
@@ -34,10 +35,13 @@ def _told(finding: findings.ProcessEnded) -> tuple[str, str, str]:
     if finding.time_limit is not None:
         message = "the work was ended at the time limit; torch or the model itself hangs, or needs longer"
         return f"nothing happened for {finding.time_limit:g} s{during}", message, "allow more with `--time-limit SECONDS`"
-    if finding.signal == "SIGKILL":
+    if finding.how == "SIGKILL":
         message = "the process was killed from outside; most often the system ran out of memory"
         return f"the process was killed{during}", message, "free some memory, or try a smaller example"
-    message = f"torch, or native code that the model calls, ended the process with {finding.signal}"
+    if finding.how.startswith("exit code"):
+        message = f"something that the model calls ended the process with {finding.how}, before the work was done"
+        return f"the process ended{during}", message, "take the call out that ends it: `os._exit`, or what closes its files"
+    message = f"torch, or native code that the model calls, ended the process with {finding.how}"
     return f"the process died{during}", message, "try other versions of torch and its extensions; `torchferry doctor` shows yours"
 
 

@@ -32,7 +32,7 @@ def symbolic_sizes(module: torch.nn.Module, tensors: Sequence[torch.Tensor]) -> 
     try:
         fakes = [_symbolic(mode, f"input_{i}", t) for i, t in enumerate(tensors)]
         named = {(i, a): _expression(n) for i, fake in enumerate(fakes) for a, n in enumerate(fake.shape)}
-        with mode, eager.untouched(module), eager.plainly(), no_warnings(), torch.no_grad(), _quiet():
+        with mode, eager.untouched(module), eager.untouched_process(), eager.plainly(), no_warnings(), torch.no_grad(), _quiet():
             module(*fakes)
     except Exception:  # data-dependent code, foreign calls: then there are no hints, and trying must do
         return {}

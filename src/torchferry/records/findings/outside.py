@@ -18,8 +18,8 @@ class ModelNotLoaded(Finding):
 
 @dataclass(frozen=True, slots=True)
 class ProcessEnded(Finding):
-    """The process that did the work was ended by a signal, or at the time limit."""
+    """The process that did the work was ended by a signal, or at the time limit, or ended itself."""
 
     stage: str  # in which it was; empty where it had not told of any
-    signal: str
+    how: str  # the signal's name, or "exit code 1"
     time_limit: float | None

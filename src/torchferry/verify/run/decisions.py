@@ -114,7 +114,7 @@ def watch(module: torch.nn.Module, args: Sequence[torch.Tensor], *, grad: bool =
     def run() -> WatchedCall:
         watched = WatchedCall()
         mode = _Watch(watched, args, grad, margins)
-        with eager.untouched_rng(), eager.plainly(), torch.set_grad_enabled(grad), mode:
+        with eager.untouched_process(), eager.plainly(), torch.set_grad_enabled(grad), mode:
             eager.seed_all(0)
             watched.outputs = tuple(o.detach() for o in module(*mode.given))
         return watched
