@@ -247,6 +247,17 @@ class LeapYear(nn.Module):
         return torch.where(leap, 366.0, 365.0) + year
 
 
+class ClockChange(nn.Module):
+    """An hour of one day of the year: two conditions on numbers that are computed from one input."""
+
+    wrong = False
+
+    def forward(self, seconds):
+        day = torch.div(seconds, 86400, rounding_mode="floor") % 365
+        hour = seconds % 86400 // 3600
+        return torch.where((day == 86) & (hour == (3 if self.wrong else 2)), seconds - 3600, seconds)
+
+
 class EqualTokens(nn.Module):
     wrong = False
 
@@ -299,6 +310,7 @@ CASES: dict[str, tuple[type[nn.Module], tuple[Any, ...], list[Any]]] = {
     "numbers with a check digit": (CheckDigit, (torch.tensor([[1, 2, 0, 3, 4], [7, 1, 1, 0, 1], [9, 0, 2, 9, 0]]),), [ROWS]),
     "an index behind a division": (Postcode, (torch.randint(10000, 40000, (4,)),), [ROWS]),
     "multiples of what is divided by": (LeapYear, (torch.tensor([1987, 2004, 2011, 2024]),), [{}]),
+    "two conditions on what is computed of one input": (ClockChange, (torch.randint(0, 10**6, (5,)),), [ROWS]),
     "many tokens alike": (EqualTokens, (torch.randint(0, 50, (2, 7)),), [LENGTH]),
     "a column without a number": (Sensors, (torch.randn(2, 5, 3),), [LENGTH]),
     "unlike columns of one row": (Beside, (torch.rand(1, 6) + 1,), [{}]),

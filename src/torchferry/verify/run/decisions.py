@@ -17,7 +17,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from torchferry import eager
 from torchferry.whose_code import may_be_a_models
 
-Kind = Literal["compare", "clip", "pick", "index", "digits", "buckets", "nan", "count", "cast", "condition", "round"]
+Kind = Literal["compare", "clip", "pick", "index", "digits", "buckets", "nan", "count", "cast", "condition", "round", "label"]
 
 
 class CallSite(NamedTuple):
@@ -47,6 +47,7 @@ _KINDS: dict[Kind, tuple[str, ...]] = {
         "clamp", "clip", "clamp_min", "clamp_max", "minimum", "maximum", "fmin", "fmax", "hardtanh", "relu6", "threshold",
         "hardshrink", "softshrink", "softplus", "huber_loss", "smooth_l1_loss",
     ),
+    "label": ("cross_entropy", "nll_loss"),
     "pick": ("argmax", "argmin", "topk", "max", "min", "sort", "argsort"),
     "index": (
         "getitem", "embedding", "index_select", "gather", "take", "take_along_dim", "one_hot", "scatter", "embedding_bag",
@@ -75,6 +76,7 @@ NARROW: Mapping[str, tuple[float, ...]] = {
 }  # fmt: skip
 LOOKING = _KINDS["nan"]  # ops that ask whether numbers are finite, or leave out those that are not
 _KIND_OF: dict[str, Kind] = {name: kind for kind, names in _KINDS.items() for name in names}
+_IGNORING = {"cross_entropy": -100, "nll_loss": -100}  # ops that leave out a label, unless told of another this one
 _FEW = 16  # numbers that are kept of one place
 _ENDS, _EDGES = 3, 8  # numbers of a constant that are looked at; the same, where it is edges of buckets
 _LOOKED_AT = 2**18  # of what is compared
@@ -168,6 +170,11 @@ class _Watch(TorchFunctionMode):
                 self._add(Decision(kind, Key(at), inputs, whole, numbers))
         elif kind == "round" and first is not None and first.is_floating_point():
             self._round(at, first, inputs)
+        elif kind == "label":
+            labels = args[1] if len(args) > 1 else kwargs["target"]
+            if not labels.is_floating_point():  # shares of each class leave nothing out
+                left_out = kwargs.get("ignore_index", _IGNORING[name])
+                self._add(Decision("label", Key(at), self.owners.get(labels, frozenset()), True, (float(left_out),)))
         elif kind in ("nan", "count"):
             self._add(Decision(kind, Key(at), self._of(args, kwargs), whole))
         elif kind == "index":

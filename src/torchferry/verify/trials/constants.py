@@ -58,7 +58,7 @@ def numbers(decisions: Iterable[Decision], module: torch.nn.Module, graph: onnx.
     """Return the numbers, most telling first, each once for the same inputs."""
     found: dict[Number, None] = {}
     for decision in decisions:
-        if decision.kind in ("compare", "clip", "buckets", "digits", "cast"):
+        if decision.kind in ("compare", "clip", "buckets", "digits", "cast", "label"):
             found |= dict.fromkeys(Number(n, decision.inputs) for n in decision.numbers)
     seen = {n.value for n in found}
     for value in (*in_source(module), *in_file(graph)):

@@ -8,7 +8,7 @@ how far to go. Nothing is believed of it: a call counts only where eager itself 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -29,6 +29,7 @@ COLUMNS = 12  # of an input, moved one by one
 ULPS = (1, -1, 2, -2, 3, -3)  # last bits by which a search may have missed
 BESIDE = (0.0, 2.0**-23, -(2.0**-23), 1e-5, -1e-5, 1e-3, -1e-3, 0.1, -0.1)  # shares of a fraction at a threshold
 BESIDE_WHOLE = (0.0, 1.0, -1.0, 2.0, -2.0)
+Call = tuple[torch.Tensor, ...]
 Gap = Callable[[torch.Tensor], torch.Tensor | None]  # numbers -> how far from equal, for each of them; None: refused
 SIDES = {"at": 0.0, "above": 1.0, "below": -1.0}  # what the margin must be
 
@@ -76,7 +77,7 @@ def slots(tries: Tries, places: Iterable[int]) -> list[MovedPart]:
 
 
 def thresholds(tries: Tries, numeric: list[int], seed: int) -> Iterator[tuple[TrialPlan, Solved]]:
-    """Yield calls at the thresholds that no draw has met, each with what was solved for, then calls close beside it."""
+    """Yield calls at the thresholds that no draw has met, with what was solved for and some close beside; then at two at once."""
     search = _Search(tries, numeric)
     targets = [d for d in list(tries.decisions.values()) if d.kind in ("compare", "round") and search.missing(d)]
     for decision in targets[:TARGETS]:
@@ -86,6 +87,28 @@ def thresholds(tries: Tries, numeric: list[int], seed: int) -> Iterator[tuple[Tr
                 for way, args in _beside(solved, seed) if side == "at" else ():
                     yield at_a_side(decision.key, way, args, seed), solved
                 yield at_a_side(decision.key, side, solved.args, seed), solved
+    yield from _two_at_once(search, tries, seed)
+
+
+def _two_at_once(search: _Search, tries: Tries, seed: int) -> Iterator[tuple[TrialPlan, Solved]]:
+    """Yield calls that meet one threshold, moved on to a second: `(t // 86400 == 86) & (t % 86400 // 3600 == 2)`.
+
+    Both hang on one input, so no draw of all inputs at once meets the two; made only while a condition has never come true.
+    """
+    untrue = {d.key for d in tries.decisions.values() if d.kind == "condition" and "true" not in d.sides}
+    compared = [d for d in list(tries.decisions.values()) if d.kind == "compare" and d.numbers][:TARGETS]
+    for one in compared:
+        first = search.solve(one, "at", seed) if untrue else None
+        for other in compared if first is not None else ():
+            if first is None or other is one or first.slot.place not in other.inputs:
+                continue
+            second = search.solve(other, "at", seed, first.args)
+            seen = tries.called(second.args) if second is not None else None
+            came_true = {k for k in untrue if seen is not None and k in seen.decisions and "true" in seen.decisions[k].sides}
+            if second is not None and came_true:
+                untrue -= came_true
+                words = f"{one.key.words} and {other.key.words}"
+                yield replace(at_a_side(other.key, "at", second.args, seed), name=f"values=reached, {words}: at"), second
 
 
 def _beside(solved: Solved, seed: int) -> Iterator[tuple[str, tuple[torch.Tensor, ...]]]:
@@ -112,9 +135,9 @@ class _Search:
         """Return the sides that no call has taken; above and below of fractions are reached by their gradients."""
         return [s for s in (SIDES if decision.whole else ("at",)) if s not in decision.sides]
 
-    def solve(self, decision: Decision, side: str, seed: int) -> Solved | None:
-        """Return a call at which a decision takes a side, or None where no slope leads there."""
-        start = TrialPlan({}, "random", seed + 1).args(self.tries.bound)
+    def solve(self, decision: Decision, side: str, seed: int, start: Call | None = None) -> Solved | None:
+        """Return a call at which a decision takes a side, on from `start` or from a draw; None where no slope leads there."""
+        start = start or TrialPlan({}, "random", seed + 1).args(self.tries.bound)
         for slot in slots(self.tries, [p for p in self.numeric if p in decision.inputs]):
             if (found := self._along(decision.key, start, slot, SIDES[side])) is not None:
                 return found
@@ -159,12 +182,12 @@ class _Search:
             if after is None:
                 return None
             shift = (moved - at).mean(1, keepdim=True)
-            slope = torch.where((shift != 0) & (after != far), (after - far) / shift, slope)
+            shows = (shift != 0) & (after != far)
+            slope = torch.where(shows, (after - far) / shift, slope)
             at, far = moved, after
-            if not bool(slope.any()):  # a floor, or a rounding, shows larger steps alone
-                step = step * WIDER
-                continue
-            step = torch.where((slope != 0) & (far != 0), -far / slope, 0.0).nan_to_num(0.0, 0.0, 0.0).clamp(-1e9, 1e9)
+            # a floor, or a rounding, shows larger steps alone, and the slope at its edge is far too steep
+            straight = torch.where(shows, -far / slope, step * WIDER)
+            step = torch.where(far != 0, straight, 0.0).nan_to_num(0.0, 0.0, 0.0).clamp(-1e9, 1e9)
             step = torch.where((step != 0) & (step.abs() < 0.5), step.sign(), step).round() if whole else step
             if not bool(step.any()):
                 break
