@@ -7,16 +7,20 @@ A project may come from anybody. So its table names no model, no code, no file t
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any
 
-import tomllib
-
 from torchferry import intake
 from torchferry.errors import FileRefused, UsageError
 from torchferry.records.documents import Within
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 FILE, TABLE = "pyproject.toml", "tool.torchferry"
 
