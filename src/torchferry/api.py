@@ -17,7 +17,7 @@ from torchferry.execution import allowed, compared, exported, working
 from torchferry.files import check_writable, is_path, publish, size_on_disk
 from torchferry.progress import Listener
 from torchferry.records import Budget, Edit, Job, Tolerance
-from torchferry.releases.targets import sensible
+from torchferry.releases import targets
 from torchferry.result import Result
 from torchferry.watching import watching
 
@@ -161,7 +161,7 @@ def verify(
     Returns a Result whose `ok` says whether they agree; with check=True raises VerifyError where they do not.
     domain, tolerance, trust: as in `export`.
     """
-    sensible(target, None)
+    sensible(target)
     if not isinstance(path, str | os.PathLike):
         swapped = ", which comes first: `verify(model, path, args)`" if isinstance(model, str | os.PathLike) else ""
         raise UsageError(f"`path` is the file to compare with the model{swapped}; it is a {type(path).__name__}")
@@ -212,7 +212,7 @@ def check(
     output: where to put the mended file; the file itself is never touched. `result.path` is the one to use.
     Never raises for what is wrong with the file.
     """
-    sensible(target, None)
+    sensible(target)
     destination = _destination(output)
     job = Job(onnx=Path(path), feeds=_feeds(feeds), target=target, budget=budget or Budget())
     began = time.perf_counter()
@@ -242,6 +242,16 @@ def explain(what: str | BaseException) -> str:
     from torchferry.report.explain import render
 
     return render(find(what))
+
+
+def sensible(target: str | None, opset: int | None = None) -> None:
+    """Raise UsageError for a target that is not understood, and for an opset that ONNX does not have or no runtime takes."""
+    from onnx.defs import onnx_opset_version
+
+    targets.parse(target)
+    lowest, newest = targets.LOWEST_OPSET, onnx_opset_version()
+    if opset is not None and not lowest <= opset <= newest:
+        raise UsageError(f"opset {opset} cannot be written: onnx has opsets up to {newest}, runtimes take {lowest} and later")
 
 
 def _destination(f: Any) -> Path | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from torchferry.cli import settings, work
+from torchferry.cli import settings, settings_table, work
 from torchferry.errors import UsageError
 
 
@@ -100,4 +100,4 @@ def test_every_setting_is_an_option_of_a_command(here: Path) -> None:
     from test_cli_flags import words_of
 
     known: set[Any] = {flag.removeprefix("--") for flag in words_of("export")}
-    assert {name.replace("_", "-") for name in settings.Table.__dataclass_fields__} <= known
+    assert {name.replace("_", "-") for name in settings_table.Table.__dataclass_fields__} <= known

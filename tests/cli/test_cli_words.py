@@ -170,6 +170,17 @@ def test_a_target_and_an_opset_are_judged_before_the_model_is_loaded(
         assert "printed while loading" not in capsys.readouterr().err
 
 
+def test_the_screen_moves_before_anything_heavy_is_loaded(
+    here: Path, inside: Callable[..., int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr("torchferry.cli.supervise.tell", told.append)
+    monkeypatch.setattr("torchferry.api.sensible", lambda *asked: told.append("api") or sys.exit(9))
+    assert inside("export", "models.py:fine") == 9
+    assert told == ["start", "api"]
+    assert capsys.readouterr().err.splitlines()[0] == "export models.py:fine -> model.onnx"
+
+
 def test_help_has_a_short_name_everywhere(inside: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["-h"], ["export", "-h"], ["explain", "-h"]):
         assert inside(*words) == 0

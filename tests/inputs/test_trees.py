@@ -172,6 +172,16 @@ def test_transformers_caches_are_known_by_their_shape() -> None:
     assert torch.equal(again.self_attention_cache.layers[0].keys, past.layers[0].keys)
 
 
+def test_what_a_cache_keeps_for_itself_is_no_output() -> None:
+    transformers = pytest.importorskip("transformers")
+    past = transformers.DynamicCache()
+    past.update(torch.rand(1, 2, 3, 4), torch.rand(1, 2, 3, 4), 0)
+    pair = transformers.EncoderDecoderCache(past, copy.deepcopy(past))
+    pair.is_updated = {0: True}
+    sides = [f"present.0.{side}.{what}" for side in ("decoder", "encoder") for what in ("key", "value")]
+    assert [n for n, _ in trees.outputs({"logits": torch.rand(1), "past_key_values": pair})] == ["logits", *sides]
+
+
 def test_a_layer_with_a_window_counts_by_the_layer_that_keeps_all_tokens() -> None:
     whole, window = (
         Layer(torch.rand(1, 1, 7, 2), torch.rand(1, 1, 7, 2), 7),

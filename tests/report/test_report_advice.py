@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from stories import DIMS, IDS, LOGITS, TOLERANCE
+from stories import DIMS, IDS, TOLERANCE
 
 from torchferry.catalogue.finding_rule import GUESS
 from torchferry.edits.check import StampOpset
@@ -35,11 +35,11 @@ def test_a_guess_that_was_made_and_did_not_help_is_not_offered_again() -> None:
 
 def test_the_sizes_that_were_tried_are_told_also_where_the_file_was_wrong() -> None:
     trials = (
-        Trial("a", {"batch_size": 2, "sequence_length": 3}, "example", 0, "agree", 0.1, 0.0, 0.0),
-        Trial("b", {"batch_size": 9, "sequence_length": 3}, "random", 0, "differ", 9.0, 1.0, 0.0),
-        Trial("c", {"batch_size": 99, "sequence_length": 3}, "random", 0, "eager-refused", 0.0, 0.0, 0.0),
+        Trial("a", {"batch_size": 2, "sequence_length": 3}, "example", 0, "agree"),
+        Trial("b", {"batch_size": 9, "sequence_length": 3}, "random", 0, "differ"),
+        Trial("c", {"batch_size": 99, "sequence_length": 3}, "random", 0, "eager-refused"),
     )
-    signature = Signature((IDS,), (LOGITS,), DIMS)
+    signature = Signature((IDS,), DIMS)
     steps = (
         Step("inputs", Bound(None, (), signature, (), None, vary=lambda *_: (), feeds=lambda *_: {})),
         Step("verify", Verified(trials, TOLERANCE)),

@@ -213,7 +213,9 @@ def _called(name: str, found: Any) -> Loaded:
 
 def _unpacked(name: str, made: Any) -> Loaded:
     model, *call = made if isinstance(made, tuple) else (made,)
-    if len(call) > 2 or (len(call) == 2 and not isinstance(call[1], dict)):
+    if len(call) == 2 and not isinstance(call[1], dict):
+        raise UsageError(f"`{name}` returned a third part that is {_a(call[1])}; it is the keyword arguments, a dict")
+    if len(call) > 2:
         raise UsageError(f"`{name}` returned a tuple of {len(call) + 1}; return a model, (model, args), or (model, args, kwargs)")
     if isinstance(model, Mapping):  # a state_dict, or a checkpoint with one in it
         raise UsageError(

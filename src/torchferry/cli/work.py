@@ -183,7 +183,7 @@ def carry_out(ask: Ask) -> int:
 
 
 def _result(ask: Ask, listen: Callable[[Event], None]) -> Result:
-    from torchferry.releases.targets import sensible
+    from torchferry.api import sensible
 
     sensible(ask.target, ask.opset)
     if ask.kind == "check":

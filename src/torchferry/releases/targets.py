@@ -85,18 +85,6 @@ def parse(target: str | None) -> Target:
     return Target(match[1], opset, ir, ml)
 
 
-def sensible(target: str | None, opset: int | None) -> None:
-    """Raise UsageError for a target that is not understood, and for an opset that ONNX does not have or no runtime takes."""
-    from onnx.defs import onnx_opset_version
-
-    parse(target)
-    newest = onnx_opset_version()
-    if opset is not None and not LOWEST_OPSET <= opset <= newest:
-        raise UsageError(
-            f"opset {opset} cannot be written: onnx has opsets up to {newest}, runtimes take {LOWEST_OPSET} and later"
-        )
-
-
 def _opset(opset: int) -> Target:
     newest = ort.limits()
     if not LOWEST_OPSET <= opset <= newest[1]:

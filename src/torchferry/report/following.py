@@ -38,7 +38,7 @@ def _following(view: View) -> tuple[Next, ...]:
         return (Next("write the mended file", mend), *explain)
     if not view.ok or view.kind == "check":
         return tuple(explain)
-    generates = any(t.name.startswith("past_key_values.") for t in view.inputs) and view.kind == "export"
+    generates = view.kind == "export" and any(spent.stage == "generate" for spent in view.stages)
     written = f'torchferry generate {shell(str(PurePath(view.path).parent))} "Hello"'
     run = Next("run it", written) if generates else Next("run it", snippet(view), "python")
     # the certificate of the exact file is not that of its rounded copy, nor of one with other inputs

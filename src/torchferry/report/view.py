@@ -368,6 +368,7 @@ def _moving(signature: Signature, case: Case) -> tuple[Moving, ...]:
         for axis, size in enumerate(spec.shape):
             if isinstance(size, str) and signature.dim(size) is None:
                 follows.setdefault(size, []).append(f"{spec.name}[{axis}]")
+    rows.sort(key=lambda row: min((int(axis.rpartition("[")[2].rstrip("]")) for axis in row.axes), default=9))  # batches first
     return (*rows, *(Moving(tuple(axes), size, follows=True) for size, axes in follows.items()))
 
 

@@ -58,7 +58,7 @@ SAYS: dict[findings.FileKind, tuple[str, str, str]] = {
     "web-page": (
         "a web page",
         "download the file itself (the `raw` or `resolve` link), logged in if that is needed",
-        "it starts with <!DOCTYPE html> or <html>; title: {title}",
+        "it starts as HTML does; title: {title}",
     ),
     "torch-checkpoint": (
         "a PyTorch checkpoint ({format})",
