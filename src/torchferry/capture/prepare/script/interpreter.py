@@ -11,6 +11,7 @@ from torchferry.capture.prepare.script.builtins import BUILTINS, CODES, OF_TENSO
 from torchferry.foreign.torch_operators import schema_of
 from torchferry.ops.prepared import recurrent
 
+MOST_ROUNDS = 256  # of a loop that a value may end early: each of them is in the graph
 Lookup = Callable[[str, str], Any]  # of an attribute: the path of the part, and its name
 
 
@@ -166,6 +167,8 @@ def _chosen(condition: torch.Tensor, yes: Any, no: Any) -> Any:
         return type(yes)(_chosen(condition, a, b) for a, b in zip(yes, no, strict=True))
     if yes is no or yes == no:
         return yes
+    if all(isinstance(side, bool | int) for side in (yes, no)):  # a flag such as "go on", or a count
+        return torch.where(condition.to(torch.bool), yes, no)
     raise NotImplementedError("a branch on the value of a tensor chooses between things that are not tensors")
 
 
@@ -178,8 +181,13 @@ def _loop(node: Any, given: list[Any], values: dict[str, Any], lookup: Lookup) -
     (body,) = node.blocks()
     names = [i.debugName() for i in body.inputs()]
     count = 0
-    while going and count < most:
+    while count < most and (isinstance(going, torch.Tensor) or going):
+        if isinstance(going, torch.Tensor) and most > MOST_ROUNDS:
+            raise NotImplementedError("a loop goes on for as long as the value of a tensor says, with no number that ends it")
         values.update(zip(names, [count, *carried], strict=True))
-        going, *carried = _block(body, values, lookup)
-        count += 1
+        again, *results = _block(body, values, lookup)
+        if isinstance(going, torch.Tensor):  # this round may not be run: then what was before it stays
+            again = torch.logical_and(going, torch.as_tensor(again))
+            results = [_chosen(going, new, old) for new, old in zip(results, carried, strict=True)]
+        going, carried, count = again, results, count + 1
     return _one_or_all(node, carried)
