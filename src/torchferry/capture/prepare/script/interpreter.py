@@ -128,6 +128,8 @@ def _operator(node: Any, given: list[Any]) -> Any:
 def _called(operator: Any, given: list[Any]) -> Any:
     """Return an operator's result; TorchScript gives all arguments by position, torch wants some by name."""
     arguments = schema_of(operator).arguments
+    if any(isinstance(v, torch.Tensor) and str(a.type) == "number" for a, v in zip(arguments, given, strict=False)):
+        return operator.overloadpacket(*given)  # a number of the script that the value of a tensor decides
     named = {a.name: v for a, v in zip(arguments, given, strict=False) if a.kwarg_only}
     return operator(*[v for a, v in zip(arguments, given, strict=False) if not a.kwarg_only], **named)
 
@@ -165,9 +167,10 @@ def _chosen(condition: torch.Tensor, yes: Any, no: Any) -> Any:
         return torch.where(condition.to(torch.bool), yes, no)
     if isinstance(yes, tuple | list) and isinstance(no, tuple | list) and len(yes) == len(no):
         return type(yes)(_chosen(condition, a, b) for a, b in zip(yes, no, strict=True))
-    if yes is no or yes == no:
+    tensors = [isinstance(side, torch.Tensor) for side in (yes, no)]
+    if yes is no or (not any(tensors) and yes == no):
         return yes
-    if all(isinstance(side, bool | int) for side in (yes, no)):  # a flag such as "go on", or a count
+    if all(isinstance(side, torch.Tensor | bool | int) for side in (yes, no)):  # a flag such as "go on", or a count
         return torch.where(condition.to(torch.bool), yes, no)
     raise NotImplementedError("a branch on the value of a tensor chooses between things that are not tensors")
 
@@ -177,17 +180,20 @@ def _one_or_all(node: Any, results: list[Any]) -> Any:
 
 
 def _loop(node: Any, given: list[Any], values: dict[str, Any], lookup: Lookup) -> Any:
-    most, going, *carried = given
+    most, going, *carried = given  # what the rounds compute as if none was the last, and so with numbers that stay numbers
+    kept, running = carried, going  # what comes of them: once a value has ended the loop, it stays as it was
     (body,) = node.blocks()
     names = [i.debugName() for i in body.inputs()]
     count = 0
     while count < most and (isinstance(going, torch.Tensor) or going):
-        if isinstance(going, torch.Tensor) and most > MOST_ROUNDS:
-            raise NotImplementedError("a loop goes on for as long as the value of a tensor says, with no number that ends it")
+        if isinstance(running, torch.Tensor) and count >= MOST_ROUNDS:
+            raise NotImplementedError(f"a value of a tensor ends a loop, and no number ends it by {count} rounds")
         values.update(zip(names, [count, *carried], strict=True))
-        again, *results = _block(body, values, lookup)
-        if isinstance(going, torch.Tensor):  # this round may not be run: then what was before it stays
-            again = torch.logical_and(going, torch.as_tensor(again))
-            results = [_chosen(going, new, old) for new, old in zip(results, carried, strict=True)]
-        going, carried, count = again, results, count + 1
-    return _one_or_all(node, carried)
+        going, *carried = _block(body, values, lookup)
+        if isinstance(running, torch.Tensor):
+            kept = [_chosen(running, new, old) for new, old in zip(carried, kept, strict=True)]
+            running = torch.logical_and(running, torch.as_tensor(going))
+        else:
+            kept, running = carried, going
+        count += 1
+    return _one_or_all(node, kept)
