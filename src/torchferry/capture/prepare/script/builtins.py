@@ -56,7 +56,7 @@ _OF_NUMBERS: dict[str, Callable[..., Any]] = {
     },
     "div": operator.truediv,
     "remainder": operator.mod,
-    "__and__": operator.and_,
+    "__and__": lambda a, b: False if a is False or b is False else a & b,
     "__or__": operator.or_,
     "__xor__": operator.xor,
     "__not__": operator.not_,

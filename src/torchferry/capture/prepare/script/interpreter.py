@@ -11,6 +11,7 @@ from torchferry.capture.prepare.script.builtins import BUILTINS, CODES, OF_TENSO
 from torchferry.foreign.torch_operators import schema_of
 from torchferry.ops.prepared import recurrent
 
+MOST_ROUNDS = 256  # of a loop that a value may end early: each of them is in the graph
 Lookup = Callable[[str, str], Any]  # of an attribute: the path of the part, and its name
 
 
@@ -127,6 +128,8 @@ def _operator(node: Any, given: list[Any]) -> Any:
 def _called(operator: Any, given: list[Any]) -> Any:
     """Return an operator's result; TorchScript gives all arguments by position, torch wants some by name."""
     arguments = schema_of(operator).arguments
+    if any(isinstance(v, torch.Tensor) and str(a.type) == "number" for a, v in zip(arguments, given, strict=False)):
+        return operator.overloadpacket(*given)  # a number of the script that the value of a tensor decides
     named = {a.name: v for a, v in zip(arguments, given, strict=False) if a.kwarg_only}
     return operator(*[v for a, v in zip(arguments, given, strict=False) if not a.kwarg_only], **named)
 
@@ -164,8 +167,11 @@ def _chosen(condition: torch.Tensor, yes: Any, no: Any) -> Any:
         return torch.where(condition.to(torch.bool), yes, no)
     if isinstance(yes, tuple | list) and isinstance(no, tuple | list) and len(yes) == len(no):
         return type(yes)(_chosen(condition, a, b) for a, b in zip(yes, no, strict=True))
-    if yes is no or yes == no:
+    tensors = [isinstance(side, torch.Tensor) for side in (yes, no)]
+    if yes is no or (not any(tensors) and yes == no):
         return yes
+    if all(isinstance(side, torch.Tensor | bool | int) for side in (yes, no)):  # a flag such as "go on", or a count
+        return torch.where(condition.to(torch.bool), yes, no)
     raise NotImplementedError("a branch on the value of a tensor chooses between things that are not tensors")
 
 
@@ -174,12 +180,20 @@ def _one_or_all(node: Any, results: list[Any]) -> Any:
 
 
 def _loop(node: Any, given: list[Any], values: dict[str, Any], lookup: Lookup) -> Any:
-    most, going, *carried = given
+    most, going, *carried = given  # what the rounds compute as if none was the last, and so with numbers that stay numbers
+    kept, running = carried, going  # what comes of them: once a value has ended the loop, it stays as it was
     (body,) = node.blocks()
     names = [i.debugName() for i in body.inputs()]
     count = 0
-    while going and count < most:
+    while count < most and (isinstance(going, torch.Tensor) or going):
+        if isinstance(running, torch.Tensor) and count >= MOST_ROUNDS:
+            raise NotImplementedError(f"a value of a tensor ends a loop, and no number ends it by {count} rounds")
         values.update(zip(names, [count, *carried], strict=True))
         going, *carried = _block(body, values, lookup)
+        if isinstance(running, torch.Tensor):
+            kept = [_chosen(running, new, old) for new, old in zip(carried, kept, strict=True)]
+            running = torch.logical_and(running, torch.as_tensor(going))
+        else:
+            kept, running = carried, going
         count += 1
-    return _one_or_all(node, carried)
+    return _one_or_all(node, kept)
