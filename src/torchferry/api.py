@@ -258,6 +258,8 @@ def _destination(f: Any) -> Path | None:
     """Return where the file goes; raises UsageError where it cannot be put, or would be written as text."""
     if f is None:
         return None
+    if not isinstance(f, str | os.PathLike):
+        raise UsageError(f"a file's name is text or a pathlib.Path; it is {type(f).__name__}")
     path = Path(f)
     if path.suffix.lower() in TEXT:
         raise UsageError(f"`{path}` is for text, and a model is none; name it `{path.with_suffix('.onnx')}`")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from tiny_models import WORTH, read, write
 
 import torchferry
@@ -199,3 +200,8 @@ def test_the_command_line_tells_a_limit_with_a_usage_error(tmp_path: Path) -> No
     assert made.returncode == 2, made.stderr
     assert "larger than a file may be here" in made.stderr
     assert names(tmp_path) == ["models.py"]
+
+
+def test_a_name_in_bytes_is_refused_in_words() -> None:
+    with pytest.raises(UsageError, match="it is bytes"):
+        torchferry.export(torch.nn.Linear(3, 3), (torch.ones(2, 3),), b"model.onnx")  # type: ignore[arg-type]

@@ -189,3 +189,16 @@ def test_errors_leave_nothing_behind(tmp_path: Path) -> None:
     finally:
         gc.enable()
     assert gone() is None, "no cycle keeps the feed alive"
+
+
+def test_functions_without_end_are_refused_before_they_are_written_out(tmp_path: Path) -> None:
+    """Forty functions, each of which calls the one before twice."""
+    parts = ['<ir_version: 8, opset_import: ["": 18, "d": 1]> g (float[N] x) => (float[N] y) { y = d.f39 (x) }']
+    for i in range(40):
+        inner = f"d.f{i - 1}" if i else "Relu"
+        parts.append(f'<domain: "d", opset_import: ["": 18, "d": 1]> f{i} (a) => (c) {{ b = {inner} (a) c = {inner} (b) }}')
+    model = onnx.parser.parse_model("\n".join(parts))
+    onnx.save(model, tmp_path / "model.onnx")
+    for source in (tmp_path / "model.onnx", model.SerializeToString()):
+        with pytest.raises(SessionError, match="functions call each other"):
+            InferenceSession(source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ import numpy as np
 
 from torchferry.check.reading.fingerprint import SESSION_KEY
 from torchferry.check.reading.metadata import settings_in
+from torchferry.check.reading.operator_names import has_functions
 from torchferry.check.reading.sniff import sniff
 from torchferry.check.running.feeds import Change, declared_by, fit
 from torchferry.check.types.dtypes import of_text
@@ -162,6 +164,7 @@ class InferenceSession:
 
     def _open(self, options: Any, providers: Any, provider_options: Any, more: dict[str, Any]) -> Any:
         arguments = (options, providers, provider_options, more)
+        _refuse_without_end(self._source)
         try:
             session = self._first_opened(arguments)
             told = session.get_modelmeta().custom_metadata_map.get(SESSION_KEY)
@@ -298,6 +301,25 @@ def _refuse_foreign_bytes(feed: Mapping[str, Any]) -> None:
             raise FeedError(
                 f"{CODES[FeedByteOrder]}: `{name}` is in foreign byte order ({value.dtype.str}), which onnxruntime misreads"
             )
+
+
+def _refuse_without_end(source: Any) -> None:
+    """Raise SessionError for functions that call each other so often that onnxruntime would not come back, or take all memory."""
+    if not has_functions(source):
+        return
+    import onnx
+
+    from torchferry.check.reading.graph import MOST_NODES, written_out
+
+    try:
+        model = onnx.load_model_from_string(source if isinstance(source, bytes) else Path(source).read_bytes())
+    except Exception:  # no ONNX file: the session says what it makes of it
+        return
+    if MOST_NODES < (nodes := written_out(model)) < math.inf:  # one that calls itself is refused by onnxruntime, in words
+        raise SessionError(
+            f"the file's functions call each other until they come to {nodes:.2g} nodes, and it is not opened: onnxruntime "
+            f"writes them out, and would not come back; {MOST_NODES:,} is the most"
+        )
 
 
 def with_words(error: Exception, words: str, more: str = "") -> SessionError:

@@ -25,6 +25,17 @@ def operator_names(source: str | os.PathLike[str] | bytes) -> frozenset[str]:
         return frozenset()
 
 
+def has_functions(source: str | os.PathLike[str] | bytes) -> bool:
+    """Whether a file (a path, or its bytes) has functions of its own; not, for what is no model."""
+    try:
+        if isinstance(source, bytes):
+            return any(field == FUNCTION for field, _, _ in fields(source, 0, len(source)))
+        with mapped(Path(source)) as whole:
+            return any(field == FUNCTION for field, _, _ in fields(whole, 0, len(whole)))
+    except (OSError, ValueError, IndexError):
+        return False
+
+
 def _of_model(data: Buffer, end: int) -> Iterator[str]:
     for field, start, stop in fields(data, 0, end):
         if field == GRAPH:
