@@ -258,6 +258,25 @@ class ClockChange(nn.Module):
         return torch.where((day == 86) & (hour == (3 if self.wrong else 2)), seconds - 3600, seconds)
 
 
+class Sure(nn.Module):
+    """Between 0.99 and 0.999 lies a sliver of what scores may be; no score gives a share of just 0.99."""
+
+    wrong = False
+
+    def forward(self, scores):
+        sure = scores.softmax(-1).amax(-1) >= (0.999 if self.wrong else 0.99)
+        return torch.where(sure, scores.argmax(-1), -1)
+
+
+class Ignoring(nn.Module):
+    wrong = False
+
+    def forward(self, scores, label):
+        if self.wrong:
+            return -scores.log_softmax(-1).gather(1, label.clamp(min=0)[:, None])[:, 0]
+        return F.cross_entropy(scores, label, reduction="none")
+
+
 class EqualTokens(nn.Module):
     wrong = False
 
@@ -311,6 +330,8 @@ CASES: dict[str, tuple[type[nn.Module], tuple[Any, ...], list[Any]]] = {
     "an index behind a division": (Postcode, (torch.randint(10000, 40000, (4,)),), [ROWS]),
     "multiples of what is divided by": (LeapYear, (torch.tensor([1987, 2004, 2011, 2024]),), [{}]),
     "two conditions on what is computed of one input": (ClockChange, (torch.randint(0, 10**6, (5,)),), [ROWS]),
+    "close to a share that no score gives": (Sure, (torch.randn(3, 6),), [ROWS]),
+    "a label that a loss leaves out": (Ignoring, (torch.randn(4, 7), torch.randint(0, 7, (4,))), [ROWS, ROWS]),
     "many tokens alike": (EqualTokens, (torch.randint(0, 50, (2, 7)),), [LENGTH]),
     "a column without a number": (Sensors, (torch.randn(2, 5, 3),), [LENGTH]),
     "unlike columns of one row": (Beside, (torch.rand(1, 6) + 1,), [{}]),

@@ -20,7 +20,8 @@ from torchferry.verify.trials.plans import TrialPlan
 from torchferry.verify.trials.tries import Tries
 from torchferry.verify.trials.untaken_sides import at_a_side
 
-STEPS = 10  # of one search
+STEPS = 12  # of one search
+CLOSE = 1e-6  # of the way to a threshold: a share may step over 0.99 by its last bit
 WIDER = 8.0  # times the first step, over and over while it shows nothing
 TARGETS = 16  # decisions that are searched for
 CALLS = 400  # of eager, for all searches together
@@ -58,11 +59,12 @@ class MovedPart:
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """A call at a threshold: the part of it that was moved, and the numbers there that lie at the threshold."""
+    """A call at a threshold, or as close as its numbers go: the part that was moved, and the numbers there that lie at it."""
 
     args: tuple[torch.Tensor, ...]
     slot: MovedPart
     hits: torch.Tensor
+    exact: bool = True
 
 
 def slots(tries: Tries, places: Iterable[int]) -> list[MovedPart]:
@@ -86,7 +88,7 @@ def thresholds(tries: Tries, numeric: list[int], seed: int) -> Iterator[tuple[Tr
             if solved is not None:
                 for way, args in _beside(solved, seed) if side == "at" else ():
                     yield at_a_side(decision.key, way, args, seed), solved
-                yield at_a_side(decision.key, side, solved.args, seed), solved
+                yield at_a_side(decision.key, side if solved.exact else "close", solved.args, seed), solved
     yield from _two_at_once(search, tries, seed)
 
 
@@ -120,7 +122,7 @@ def _beside(solved: Solved, seed: int) -> Iterator[tuple[str, tuple[torch.Tensor
         order = torch.randint(0, len(steps), values.shape, generator=torch.Generator().manual_seed(seed))
         yield "beside", solved.slot.write(solved.args, values + steps[order] * size)
     else:
-        for step in (steps[1], steps[2], *(() if whole else (steps[5], steps[6]))):
+        for step in steps[1:3] if whole else steps[[1, 2, 5, 6]] if solved.exact else steps[5:]:
             yield f"beside, {float(step):+.0e}", solved.slot.write(solved.args, values + step * size)
 
 
@@ -138,10 +140,13 @@ class _Search:
     def solve(self, decision: Decision, side: str, seed: int, start: Call | None = None) -> Solved | None:
         """Return a call at which a decision takes a side, on from `start` or from a draw; None where no slope leads there."""
         start = start or TrialPlan({}, "random", seed + 1).args(self.tries.bound)
+        close = None
         for slot in slots(self.tries, [p for p in self.numeric if p in decision.inputs]):
-            if (found := self._along(decision.key, start, slot, SIDES[side])) is not None:
+            found = self._along(decision.key, start, slot, SIDES[side])
+            if found is not None and found.exact:
                 return found
-        return None
+            close = close or found
+        return close
 
     def _margin(self, key: Key, args: tuple[torch.Tensor, ...]) -> torch.Tensor | None:
         """Return how far apart what is compared lies, or None where eager refuses the call or does not come by."""
@@ -174,6 +179,7 @@ class _Search:
             )
 
         at, far = values.reshape(units, -1), margin.reshape(units, -1).gather(1, nearest) - goal
+        enough = 0.0 if whole else CLOSE * far.abs()
         step = torch.full_like(far, 1.0 if whole else 0.01 * (float(values.std(correction=0)) or 1.0))
         slope = torch.zeros_like(far)
         for _ in range(STEPS):
@@ -194,8 +200,10 @@ class _Search:
         at, far = (at, far) if whole else self._last_bits(at, far, gap, values, start[slot.place].dtype)
         if not bool(slope.any()):
             return None
-        args = slot.write(start, at.reshape(values.shape))
-        return Solved(args, slot, at[(far == 0).reshape(-1)].reshape(-1)) if bool((far == 0).any()) else None
+        met, near = far == 0, far.abs() <= enough
+        args = slot.write(start, torch.where(near, at, values.reshape(units, -1)).reshape(values.shape))  # others stay put
+        exact = bool(met.any())
+        return Solved(args, slot, at[(met if exact else near).reshape(-1)].reshape(-1), exact) if bool(near.any()) else None
 
     def _last_bits(
         self, at: torch.Tensor, far: torch.Tensor, gap: Gap, like: torch.Tensor, dtype: torch.dtype
