@@ -16,6 +16,7 @@ from torchferry.cli import examples, hugging
 from torchferry.cli.spell import sensible, split
 from torchferry.cli.words import ExampleInput
 from torchferry.errors import FileRefused, TorchferryError, UsageError, did_you_mean
+from torchferry.extras import require
 from torchferry.whose_code import is_users
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def load(name: str, inputs: Sequence[ExampleInput] = (), *, trust: bool = False)
 
     trust: run the code that comes with it. A program that is not trusted stays a path, which the inputs stage refuses.
     """
+    require("a model", "torch")
     sensible(name)
     if name.startswith("hf:"):
         loaded = _hugging(name, trust_remote_code=trust)
