@@ -2,6 +2,7 @@
 
     python benchmarks/versions.py torch==2.15.0 onnxruntime==1.24.4
     python benchmarks/versions.py --all torch==2.15.0     # every test of `make test`, not the stated subset
+    python benchmarks/versions.py --parts tests/foreign tests/test_scenarios.py -- torch==2.15.0    # these alone
 
 An environment is made in `build/versions/` on first use; one with another torch takes some 5 GB. What a run gives is kept in
 `benchmarks/versions.json`, from which `docs/versions.md` is written anew.
@@ -34,7 +35,8 @@ SUBSET = (
 HEAD = """# Releases that were tried
 
 `python benchmarks/versions.py torch==2.15.0` makes an environment with that release, and with the newest of everything else that
-`constraints.txt` names; it runs the tests there, and writes this table. "subset" is {subset}; "all" is what `make test` runs.
+`constraints.txt` names; it runs the tests there, and writes this table. "subset" is {subset}; "all" is what `make test` runs;
+where less was run, it is named.
 A newer release is used all the same: `torchferry doctor` and every report say that it is untested.
 
 | release | tests | passed | failed | skipped | what fails |
@@ -42,13 +44,18 @@ A newer release is used all the same: `torchferry doctor` and every report say t
 """
 
 
-class Row(TypedDict):
-    """What the tests came to with one release."""
+class Counts(TypedDict):
+    """What some tests came to."""
 
-    tests: str
     passed: int
     failed: list[str]
     skipped: int
+
+
+class Row(Counts):
+    """What the tests came to with one release, and which tests these were."""
+
+    tests: str
 
 
 def main() -> None:
@@ -56,12 +63,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("releases", nargs="*", metavar="NAME==VERSION")
     parser.add_argument("--all", action="store_true", help="run every test, not the stated subset")
+    parser.add_argument("--parts", nargs="+", default=[], help="run these tests alone; the table names them")
+    parser.add_argument("--workers", default="2", help="processes that run tests at once")
     asked = parser.parse_args()
+    chosen = [] if asked.all else asked.parts or list(SUBSET)
+    named = "all" if asked.all else ", ".join(f"`{part}`" for part in asked.parts) or "subset"
     rows: dict[str, Row] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
     for release in asked.releases:
         if not re.fullmatch(r"[a-z-]+==[\w.]+", release):
             parser.error(f"{release!r} is no NAME==VERSION")
-        rows[release] = tried(environment(release), asked.all)
+        rows[release] = Row(tests=named, **tried(environment(release), chosen, asked.workers))
         KEPT.write_text(json.dumps(dict(sorted(rows.items())), indent=1) + "\n", encoding="utf-8")
     PAGE.write_text(page(rows), encoding="utf-8")
 
@@ -82,17 +93,16 @@ def environment(release: str) -> Path:
     return python
 
 
-def tried(python: Path, everything: bool) -> Row:
+def tried(python: Path, chosen: list[str], workers: str) -> Counts:
     """Return what the tests come to in an environment."""
     report = python.parent.parent / "report.xml"
     report.unlink(missing_ok=True)
-    chosen = () if everything else SUBSET
     command = [
         str(python),
         "-m",
         "pytest",
         "-n",
-        "2",
+        workers,
         "--dist",
         "loadgroup",
         "-m",
@@ -106,7 +116,7 @@ def tried(python: Path, everything: bool) -> Row:
     failed = [c for c in cases if c.find("failure") is not None or c.find("error") is not None]
     skipped = sum(c.find("skipped") is not None for c in cases)
     names = sorted(f"{c.get('classname', '').replace('.', '/')}.py::{c.get('name')}" for c in failed)
-    return Row(tests="all" if everything else "subset", passed=len(cases) - len(failed) - skipped, failed=names, skipped=skipped)
+    return Counts(passed=len(cases) - len(failed) - skipped, failed=names, skipped=skipped)
 
 
 def page(rows: dict[str, Row]) -> str:

@@ -70,6 +70,7 @@ def test_a_file_is_checked_and_run_and_a_code_explained_without_torch(place: Pat
         (["export", "torchferry.demo:mlp", "-o", "new.onnx"], "onnxscript", "torchferry[export]"),
         (["export", "torchferry.demo:mlp", "-o", "new.onnx"], "onnxruntime", "torchferry[onnxruntime]"),
         (["check", "m.onnx"], "onnxruntime", "pip install onnxruntime-gpu"),
+        (["generate", ".", "hello"], "tokenizers", "torchferry[generation]"),
         (["generate", ".", "hello", "--sample"], "transformers", "torchferry[transformers]"),
     ],
 )

@@ -17,6 +17,7 @@ _BRINGS = {
     "sympy": "export",
     "transformers": "transformers",
     "safetensors": "transformers",
+    "tokenizers": "generation",
     "onnxruntime": "onnxruntime",
 }
 

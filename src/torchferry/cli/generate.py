@@ -34,7 +34,7 @@ def run(
     from torchferry.extras import require
     from torchferry.runtime.greedy import Writer
 
-    require("generation", "onnxruntime")
+    require("generation", "tokenizers", "onnxruntime")
     writer = None if sample else Writer.of(directory, threads=threads)
     if writer is not None and (tokens := writer.encoded(prompt, max_new_tokens)):
         new = writer.continued(tokens, max_new_tokens)

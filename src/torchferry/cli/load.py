@@ -16,6 +16,7 @@ from torchferry.cli.spell import sensible, split
 from torchferry.cli.supervise import Stopped
 from torchferry.cli.words import ExampleInput
 from torchferry.errors import FileRefused, TorchferryError, UsageError, did_you_mean
+from torchferry.extras import require
 from torchferry.whose_code import is_users
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def load(name: str, inputs: Sequence[ExampleInput] = (), *, trust: bool = False,
     trust: run the code that comes with it. A program that is not trusted stays a path, which the inputs stage refuses.
     evaluate: put it into eval mode; None: where it was made from its class, which nobody else can have done it for.
     """
+    require("a model", "torch")
     sensible(name)
     if name.startswith("hf:"):
         loaded = _hugging(name, trust_remote_code=trust)

@@ -27,6 +27,7 @@ _VALUES = (
     "are valid indices (got SymInt)",  # in the body of a loop that the user wrote as torch's own
 )
 _CHANGED = re.compile(r"Attribute '(\w+)' on an outer-scope object was changed")
+_CHANGED_AT = re.compile(r"Attempted to mutate .*\n +[\w.]+\.(\w+) *[^\w\s=(]{0,3}= ", re.DOTALL)  # torch 2.12 shows its line
 
 
 def needs_gradients(text: str) -> bool:
@@ -46,7 +47,7 @@ def needs_values(type_name: str, text: str) -> bool:
 
 def changed_attribute(text: str) -> str | None:
     """Return the attribute that the body of a loop or a branch was found to change; it is found at its end, with no line."""
-    match = _CHANGED.search(text)
+    match = _CHANGED.search(text) or _CHANGED_AT.search(text)
     return match[1] if match else None
 
 

@@ -8,7 +8,6 @@ writes, read by the library that transformers itself reads it with.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -130,9 +129,7 @@ def _plain(path: Path) -> bool:
 
 
 def _tokenizer(path: Path) -> Any | None:
-    """Return the tokenizer of a file; None where no library is there to read it with, or it cannot, which transformers tells."""
-    if find_spec("tokenizers") is None:
-        return None
+    """Return the tokenizer of a file; None where it cannot be read, which transformers tells in words."""
     from tokenizers import Tokenizer
 
     try:
