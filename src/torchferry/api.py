@@ -14,6 +14,7 @@ from typing import IO, Any, cast
 from torchferry import pipeline, torch_options
 from torchferry.errors import ExportError, UsageError, VerifyError
 from torchferry.execution import allowed, compared, exported, working
+from torchferry.extras import require
 from torchferry.files import check_writable, is_path, publish, size_on_disk
 from torchferry.progress import Listener
 from torchferry.records import Budget, Edit, Job, Tolerance
@@ -248,6 +249,7 @@ def sensible(target: str | None, opset: int | None = None) -> None:
     """Raise UsageError for a target that is not understood, and for an opset that ONNX does not have or no runtime takes."""
     from onnx.defs import onnx_opset_version
 
+    require("a check of a file", "onnxruntime")
     targets.parse(target)
     lowest, newest = targets.LOWEST_OPSET, onnx_opset_version()
     if opset is not None and not lowest <= opset <= newest:

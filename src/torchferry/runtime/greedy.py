@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from torchferry import intake
+from torchferry.foreign import onnxruntime as ort
 from torchferry.runtime import configs, directories
 from torchferry.runtime.tokens import refuse_without_room
 
@@ -78,8 +79,6 @@ class Writer:
 
     def _step(self, new: list[int], total: int, past: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Return the logits after the last token, and what is remembered: onnxruntime's own values, never copied."""
-        from onnxruntime import OrtValue
-
         given = {
             "input_ids": np.array([new]),
             "attention_mask": np.ones((1, total)),
@@ -89,9 +88,9 @@ class Writer:
         feeds: dict[str, Any] = {}
         for taken in (*self.session.get_inputs(), *self.session.get_overridable_initializers()):
             if taken.name in given:
-                feeds[taken.name] = OrtValue.ortvalue_from_numpy(given[taken.name].astype(NUMBERS[taken.type]))
+                feeds[taken.name] = ort.ort_value(given[taken.name].astype(NUMBERS[taken.type]))
             elif taken.name.startswith("past_key_values."):
-                feeds[taken.name] = past[taken.name] if past else OrtValue.ortvalue_from_numpy(_nothing(taken))
+                feeds[taken.name] = past[taken.name] if past else ort.ort_value(_nothing(taken))
         names = [o.name for o in self.session.get_outputs()]
         logits, *present = self.session.run_with_ort_values(names, feeds)
         return logits.numpy()[0, -1].astype(np.float32), dict(zip(_remembered(self.session), present, strict=True))
