@@ -87,7 +87,7 @@ def export(
     asked = torch_options.read(options, frozenset(inspect.signature(export).parameters))
     sensible(target, opset_version)
     progress = asked.verbose if progress is None else progress
-    if task is not None or (is_path(f) and Path(cast(Any, f)).is_dir() and hasattr(model, "generate")):
+    if task is not None or (is_path(f) and os.path.isdir(cast(Any, f)) and hasattr(model, "generate")):
         from torchferry.tasks import export_directory
 
         if not is_path(f):

@@ -43,7 +43,7 @@ ONLY_IN_PYTHON = {
     "edits": "they are Python, as Result.recipe() prints them",
     "budget": "its fields are flags",
     "progress": "the command line's own screen; -q for none",
-    "torch_options": "torch.onnx.export's, for scripts that pass them",
+    "options": "torch.onnx.export's, for scripts that pass them",
 }
 ONLY_IN_WORDS = {
     "--format": "Result.render",

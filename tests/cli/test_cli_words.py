@@ -177,7 +177,7 @@ def test_the_screen_moves_before_anything_heavy_is_loaded(
     monkeypatch.setattr("torchferry.cli.supervise.tell", told.append)
     monkeypatch.setattr("torchferry.api.sensible", lambda *asked: told.append("api") or sys.exit(9))
     assert inside("export", "models.py:fine") == 9
-    assert told == ["start", "api"]
+    assert told == ["start", "api", "over 9"]
     assert capsys.readouterr().err.splitlines()[0] == "export models.py:fine -> model.onnx"
 
 

@@ -42,7 +42,7 @@ def is_path(where: Any) -> bool:
     if where is None or callable(getattr(where, "write", None)):
         return False
     if not isinstance(where, str | os.PathLike):
-        raise UsageError(f"a file is named by a path, or is something that bytes are written to; not a {type(where).__name__}")
+        raise UsageError(f"a file is named by a path, or is something to write to; it is {type(where).__name__}")
     return True
 
 
