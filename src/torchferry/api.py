@@ -247,13 +247,15 @@ def explain(what: str | BaseException) -> str:
 
 def sensible(target: str | None, opset: int | None = None) -> None:
     """Raise UsageError for a target that is not understood, and for an opset that ONNX does not have or no runtime takes."""
-    from onnx.defs import onnx_opset_version
-
     require("a check of a file", "onnxruntime")
-    targets.parse(target)
-    lowest, newest = targets.LOWEST_OPSET, onnx_opset_version()
-    if opset is not None and not lowest <= opset <= newest:
-        raise UsageError(f"opset {opset} cannot be written: onnx has opsets up to {newest}, runtimes take {lowest} and later")
+    if target is not None:
+        targets.parse(target)
+    if opset is not None:
+        from onnx.defs import onnx_opset_version
+
+        lowest, newest = targets.LOWEST_OPSET, onnx_opset_version()
+        if not lowest <= opset <= newest:
+            raise UsageError(f"opset {opset} cannot be written: onnx has opsets up to {newest}, runtimes take {lowest} and later")
 
 
 def _destination(f: Any) -> Path | None:
