@@ -53,6 +53,6 @@ def _relu(shape: list[int]) -> Path:
 
     x, y = (onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, shape) for n in ("input", "output"))
     graph = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["input"], ["output"])], "relu", [x], [y])
-    path = Path(tempfile.gettempdir()) / f"torchferry-example-{'x'.join(map(str, shape))}.onnx"
+    path = Path(tempfile.mkdtemp()) / "model.onnx"
     onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=10), path)
     return path

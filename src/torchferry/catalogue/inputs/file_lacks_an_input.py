@@ -60,6 +60,6 @@ def _relu() -> Path:
 
     x, y = (onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [2, 4]) for n in ("x", "output"))
     graph = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["x"], ["output"])], "relu", [x], [y])
-    path = Path(tempfile.gettempdir()) / "torchferry-example-relu.onnx"
+    path = Path(tempfile.mkdtemp()) / "relu.onnx"
     onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=10), path)
     return path
