@@ -58,6 +58,11 @@ def innermost(files: Sequence[str]) -> int | None:
     return max((n for n, found in enumerate(owners) if found == wanted), default=None)
 
 
+def users_lines(stack: str) -> list[tuple[str, int]]:
+    """Return the lines of the user's own (file, number) in a stack as Python writes one down, in its order."""
+    return [(file, int(line)) for file, line in _FRAME.findall(stack) if is_users(file)]
+
+
 @lru_cache(maxsize=4096)
 def line_in(stack: str) -> tuple[str | None, int | None]:
     """Return file and line of the frame to show of a stack, as Python writes one down; None for either where there is none."""

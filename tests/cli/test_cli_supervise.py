@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from commands import command, environment, run
 
-from torchferry.cli.supervise import Ending, as_result, is_users
+from torchferry.cli.supervise import Ending, as_result
 from torchferry.report import render
+from torchferry.whose_code import is_users
 
 
 def _left(folder: Path) -> list[str]:

@@ -17,6 +17,7 @@ SHAPES = {
     "Squeeze": "(float[2, 3] a) => (float[m] y) <int64[1] s = {0}> { y = Squeeze (a, s) }",
 }
 TYPES = "(float[2] a, int64[2] b) => (float[n] y) { y = Add (a, b) }"
+REFUSED_TYPE = "(bfloat16[n] a) => (bfloat16[n] y) { y = Acosh (a) }"
 NO_KERNEL = "(double[n] a) => (double[n] y) { y = Acosh (a) }"
 LARGE = "(int64[1] a) => (float[n] y) { y = ConstantOfShape (a) }"
 
@@ -55,6 +56,13 @@ def test_a_missing_kernel_is_told_with_its_node_and_is_no_matter_of_shapes() -> 
     assert not door.about_shapes(text)
 
 
+def test_a_type_that_an_operator_does_not_take_is_no_missing_kernel() -> None:
+    text = refusal(REFUSED_TYPE)
+    assert door.refuses_type(text)
+    assert not door.lacks_kernel(text)
+    assert not door.refuses_type(refusal(NO_KERNEL))
+
+
 def test_a_buffer_beyond_all_memory_is_told_with_its_node_and_size() -> None:
     session = ort.session(model(LARGE))
     with pytest.raises(Exception) as told:  # noqa: PT011
@@ -79,4 +87,4 @@ def test_a_weight_that_cannot_be_read_is_told_by_its_name() -> None:
 def test_words_of_others_name_nothing() -> None:
     text = "ValueError: no such thing"
     assert door.node(text) is door.tensor(text) is door.memory_refused(text) is None
-    assert not any(ask(text) for ask in (door.about_shapes, door.lacks_kernel, door.arena_refuses))
+    assert not any(ask(text) for ask in (door.about_shapes, door.lacks_kernel, door.refuses_type, door.arena_refuses))

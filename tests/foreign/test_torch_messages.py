@@ -84,10 +84,125 @@ def test_an_index_past_the_rows_of_a_table() -> None:
     assert door.past_the_rows(raised(lambda: nn.Embedding(3, 2)(torch.tensor([5])))[1])
 
 
+PAST_THE_END: list[Callable[[], Any]] = [
+    lambda: nn.Embedding(3, 2)(torch.tensor([5])),
+    lambda: torch.ones(3)[torch.tensor([5])],
+    lambda: torch.ones(3).gather(0, torch.tensor([5])),
+    lambda: torch.ones(3).select(0, 5),
+    lambda: torch.ones(3).narrow(0, 2, 5),
+    lambda: torch.ones(3).index_add(0, torch.tensor([5]), torch.ones(1)),
+    lambda: nn.utils.rnn.pack_padded_sequence(torch.ones(1, 3, 2), torch.tensor([0]), batch_first=True),
+    lambda: [1, 2, 3][torch.tensor(5)],
+]
+
+
+@pytest.mark.parametrize("call", PAST_THE_END)
+def test_what_may_be_an_index_past_an_end(call: Callable[[], Any]) -> None:
+    assert door.may_be_past_an_end(raised(call)[1])
+
+
+def test_what_cannot_be_an_index_past_an_end() -> None:
+    assert not door.may_be_past_an_end(raised(lambda: torch.ones(2, 3) @ torch.ones(2, 3))[1])
+
+
 @pytest.mark.parametrize("layer", [nn.Conv1d(3, 2, 1), nn.Conv2d(3, 2, 1), nn.ConvTranspose1d(3, 2, 1)])
 def test_another_number_of_channels(layer: nn.Module) -> None:
     sizes = (1, 4, 5, 5) if isinstance(layer, nn.Conv2d) else (1, 4, 5)
     assert door.wants_channels(raised(lambda: layer(torch.ones(sizes)))[1])
+
+
+class HandsToNumpy(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(x.detach().numpy() * 2)
+
+
+class TakesAnAddress(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + x.data_ptr()
+
+
+class ReadsAnArray(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(x)  # type: ignore[arg-type]
+
+
+@torch.library.custom_op("torchferry_door::halved", mutates_args=(), schema="(Tensor x) -> Tensor")
+def halved(x: torch.Tensor) -> torch.Tensor:
+    return x / 2
+
+
+THIRDS = torch.library.Library("torchferry_door", "FRAGMENT")
+THIRDS.define("third(Tensor x) -> Tensor")
+THIRDS.impl("third", lambda x: x / 3, "CPU")
+
+
+class Calls(nn.Module):
+    def __init__(self, operator: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.operator = operator
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.operator(x)
+
+
+@pytest.mark.parametrize("model", [HandsToNumpy(), TakesAnAddress(), ReadsAnArray()], ids=lambda m: type(m).__name__)
+def test_a_tensor_that_leaves_torch(model: nn.Module) -> None:
+    assert door.leaves_torch(raised(lambda: export(model, (torch.ones(4),), strict=False))[1])
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("name", ["halved", "third"])
+def test_an_operator_without_a_fake_kernel(name: str, strict: bool) -> None:
+    operator = halved if name == "halved" else torch.ops.torchferry_door.third
+    text = raised(lambda: export(Calls(operator), (torch.ones(4),), strict=strict))[1]
+    assert door.operator_without_fake_kernel(text) == f"torchferry_door::{name}"
+
+
+def test_a_function_of_quantised_tensors() -> None:
+    packed = torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8)
+    assert door.quantised_function(raised(packed.sin)[1]) == "from the 'QuantizedCPU'"
+    assert door.quantised_function(raised(lambda: torch.ops.quantized.add_relu(torch.ones(2), torch.ones(2), 1.0, 0))[1])
+    assert door.quantised_function(str(torch.ops.aten.quantize_per_channel.default)) == "quantize_per_channel"
+
+
+@pytest.mark.parametrize("indices", [nn.Embedding(3, 2), torch.ones(3).__getitem__])
+def test_indices_that_are_floats(indices: Callable[[torch.Tensor], Any]) -> None:
+    text = raised(lambda: indices(torch.ones(2)))[1]
+    assert door.wants_indices(text)
+    assert door.wants_another_dtype(text)
+
+
+DOUBLE = torch.ones(1, 4, 4, dtype=torch.float64)
+OTHER_DTYPES: list[Callable[[], Any]] = [
+    lambda: nn.Linear(4, 2)(DOUBLE),
+    lambda: nn.Conv1d(4, 2, 1)(DOUBLE),
+    lambda: torch.bmm(DOUBLE, torch.ones(1, 4, 4)),
+    lambda: torch.ones(2, 2) @ torch.ones(2, 2, dtype=torch.int64),
+    lambda: torch.ones(3, dtype=torch.int64).softmax(0),
+    lambda: torch.nn.functional.scaled_dot_product_attention(DOUBLE, torch.ones(1, 4, 4), DOUBLE),
+]
+
+
+@pytest.mark.parametrize("call", OTHER_DTYPES)
+def test_another_dtype(call: Callable[[], Any]) -> None:
+    text = raised(call)[1]
+    assert door.wants_another_dtype(text)
+    assert not door.wants_indices(text)
+    assert not door.wants_another_device(text)
+
+
+@pytest.mark.parametrize(
+    "call", [lambda: torch.ones(2, device="meta") * torch.ones(2), lambda: nn.Linear(4, 2)(torch.ones(2, 4, device="meta"))]
+)
+def test_another_device(call: Callable[[], Any]) -> None:
+    text = raised(call)[1]
+    assert door.wants_another_device(text)
+    assert not door.wants_another_dtype(text)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a device to be had")
+def test_a_device_that_is_not_there() -> None:
+    assert door.lacks_device(raised(lambda: torch.ones(2, device="cuda"))[1])
 
 
 def test_the_line_that_tells_what_was_wrong() -> None:
@@ -98,6 +213,10 @@ def test_the_line_that_tells_what_was_wrong() -> None:
 def test_words_of_others_tell_nothing() -> None:
     text = "ValueError: no such thing"
     assert door.changed_attribute(text) is None
-    asked = (door.needs_gradients, door.fixes_a_size, door.past_the_rows, door.wants_channels)
+    asked = (
+        door.needs_gradients, door.fixes_a_size, door.past_the_rows, door.wants_channels, door.leaves_torch, door.wants_indices,
+        door.wants_another_dtype, door.wants_another_device, door.lacks_device,
+    )  # fmt: skip
     assert not any(ask(text) for ask in asked)
+    assert door.operator_without_fake_kernel(text) is door.quantised_function(text) is None
     assert not door.needs_values("ValueError", text)

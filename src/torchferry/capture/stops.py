@@ -15,13 +15,13 @@ from torchferry.records.sites import Site
 def data_dependence(module: Any, fault: Fault, place: Location, options: Sequence[Site], cleared: bool = False) -> DataDependent:
     """Return a line that needs values, with the kind of statement that it is, by the rewrites that may suit it."""
     kind = options[0].kind if options else unfiled.kind(module, place)
-    return DataDependent(kind, code_at(place), summary(fault), cleared, location=place)
+    return DataDependent(kind, code_at(place), fault.line[:200], cleared, location=place)
 
 
 def stop(fault: Fault, place: Location | None, pinned: tuple[str, ...] = ()) -> CaptureStopped:
     """Return a line that stopped a capture, and all that was said of it."""
     said = "\n".join(f"{link.type_name}: {link.text}" for link in fault.chain())
-    return CaptureStopped(code_at(place), summary(fault), said, pinned, location=place)
+    return CaptureStopped(code_at(place), fault.line[:200], said, pinned, location=place)
 
 
 def code_at(place: Location | None) -> str:
@@ -29,9 +29,3 @@ def code_at(place: Location | None) -> str:
     if place is None or not place.file or not place.line:
         return ""
     return linecache.getline(place.file, place.line).strip() or f"line {place.line}"
-
-
-def summary(fault: Fault) -> str:
-    """Return the first telling line of a message that may run over pages."""
-    lines = [t.strip() for t in fault.text.split("\n") if t.strip()]
-    return lines[0][:200] if lines else fault.type_name

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from torchferry.edits.capture import Rewrite
+from torchferry.foreign.torch_messages import fixes_a_size
 from torchferry.records import Case, Diagnosis, Finding, Location, Repair, Safety, findings
 
 WHY = "a capture runs the code on stand-in tensors, which have sizes but no values"
@@ -20,8 +21,7 @@ def stops(case: Case, *kinds: str) -> Iterator[findings.DataDependent]:
 
 def pinned(finding: findings.DataDependent) -> bool:
     """Say whether a line stopped the capture by fixing a size that should move."""
-    words = ("Constraints violated", "conflicts between user-specified ranges", "specialized it to be a constant")
-    return any(w in finding.text for w in words)
+    return fixes_a_size(finding.text)
 
 
 def rewrites(case: Case, found: Diagnosis, title: str, safety: Safety = "safe", changes: str = "") -> Iterator[Repair]:
@@ -40,17 +40,13 @@ def place(finding: Finding) -> Location:
     return finding.location or Location()
 
 
-def raised(case: Case, *phrases: str) -> bool:
-    """Say whether one of the strategies stopped with one of these phrases."""
+def stopped(case: Case) -> tuple[findings.CaptureStopped, ...]:
+    """Return the lines that stopped a capture; the first one is what every strategy stopped at, or may have."""
+    return case.findings(findings.CaptureStopped) if case.fault("capture") is not None else ()
+
+
+def raised(case: Case, asked: Callable[[str], bool]) -> bool:
+    """Say whether one of the strategies stopped with words of which this holds."""
     step = case.step("capture")
     faults = [step.fault, *(a.fault for a in step.attempts)] if step is not None else []
-    return any(p in f"{link.type_name}: {link.text}" for fault in faults if fault for link in fault.chain() for p in phrases)
-
-
-def stopped(case: Case, *phrases: str) -> Iterator[findings.CaptureStopped]:
-    """Yield the lines that stopped a capture with one of these phrases; the first one may have been told by any strategy."""
-    if case.fault("capture") is None:
-        return
-    for number, finding in enumerate(case.findings(findings.CaptureStopped)):
-        if any(p in finding.said for p in phrases) or (number == 0 and raised(case, *phrases)):
-            yield finding
+    return any(asked(f"{link.type_name}: {link.text}") for fault in faults if fault for link in fault.chain())

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from torchferry.records import Case, Finding, Location
-from torchferry.whose_code import is_users
+from torchferry.whose_code import users_lines
 
 # what a failed capture is also reported as, when it is only the consequence of a part that had to be prepared first
 CONSEQUENCES = frozenset({f"CAP{n:03d}" for n in (1, 2, 3, 4, 5, 6, 7, 12, 13, 17)} | {f"TRN{n:03d}" for n in (1, 2, 4, 5)})
-_LINE = re.compile(r'File "([^"<]+)", line (\d+)')  # none that was made at run time
 
 
 def failed(case: Case) -> bool:
@@ -48,6 +46,6 @@ def nodes_of(case: Case, dtype: str) -> Iterator[Location]:
     program = captured.program if captured is not None else None
     for node in program.graph.nodes if program is not None else ():
         if str(getattr(node.meta.get("val"), "dtype", "")) == f"torch.{dtype}" and node.op == "call_function":
-            lines = [m for m in _LINE.findall(node.meta.get("stack_trace") or "") if is_users(m[0])]
-            place = {"file": lines[-1][0], "line": int(lines[-1][1])} if lines else {}
-            yield Location(op=str(node.target), **place)
+            lines = users_lines(node.meta.get("stack_trace") or "")
+            file, line = lines[-1] if lines else (None, None)
+            yield Location(file, line, op=str(node.target))

@@ -13,7 +13,6 @@ import contextlib
 import faulthandler
 import os
 import pickle
-import re
 import select
 import signal
 import socket
@@ -30,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchferry.files import sweep
 from torchferry.foreign import posix
-from torchferry.whose_code import is_users
+from torchferry.whose_code import users_lines
 
 if TYPE_CHECKING:
     from torchferry.result import Kind, Result
@@ -223,7 +222,4 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 def _users_line(stack: str) -> tuple[str | None, int | None]:
     """Return the innermost line outside of libraries and of torchferry, from what faulthandler wrote."""
     current = stack[stack.find("Current thread") :] if "Current thread" in stack else stack
-    for file, line in re.findall(r'File "(.+?)", line (\d+)', current):
-        if is_users(file):
-            return file, int(line)
-    return None, None
+    return next(iter(users_lines(current)), (None, None))

@@ -80,5 +80,5 @@ class PrepareFloat32Kernels(Prepare):
     """Compute in float32 what is of a dtype for which runtimes lack kernels; `all`: where there is one, too."""
 
     name = "prepare:float32-kernels"
-    dtype: str
+    dtype: Literal["bfloat16", "float64"]
     all: bool = False

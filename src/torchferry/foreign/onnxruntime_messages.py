@@ -48,6 +48,11 @@ def lacks_kernel(text: str) -> bool:
     return "Could not find an implementation for" in text
 
 
+def refuses_type(text: str) -> bool:
+    """Say whether a message is that an operator does not take a float type which hardly any kernel is for."""
+    return re.search(r"Type 'tensor\((bfloat16|double)\)' of input parameter", text) is not None
+
+
 def about_shapes(text: str) -> bool:
     """Say whether a message is that the shapes or types of a node's operands do not go together."""
     return "[ShapeInferenceError]" in text or "[TypeInferenceError]" in text

@@ -34,6 +34,11 @@ class Fault:
         cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
         return cls(type(error).__name__, str(error), frames, Fault.of(cause) if cause is not None else None)
 
+    @property
+    def line(self) -> str:
+        """What was raised, in one line: the first that says something, or else the name of its class."""
+        return next((line.strip() for line in self.text.splitlines() if line.strip()), self.type_name)
+
     def chain(self) -> Iterator[Fault]:
         """Yield this fault, then what caused it, and so on to the root."""
         fault: Fault | None = self

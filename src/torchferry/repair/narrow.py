@@ -197,7 +197,7 @@ def _repair(case: Case, sizes: Mapping[str, Cut | None]) -> Repair:
 
 def _fault_words(case: Case) -> str:
     fault = case.steps[-1].fault
-    return f"{fault.type_name}: {fault.text.splitlines()[0][:200]}" if fault and fault.text else "no rule says why"
+    return f"{fault.type_name}: {fault.line[:200]}" if fault and fault.text else "no rule says why"
 
 
 def _title(sizes: Mapping[str, Cut | None]) -> str:

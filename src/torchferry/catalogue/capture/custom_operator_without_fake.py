@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from torchferry.catalogue import capture_clues as clues
 from torchferry.catalogue.rule import Rule
+from torchferry.foreign.torch_messages import operator_without_fake_kernel
 from torchferry.records import Case, Diagnosis, Job
-
-_PHRASES = (
-    "no fake impl registered",
-    "There was no fake impl",
-    "does not have a fake impl",
-    "could not find fake impl",
-    "Please register a fake",
-    "unsupported operator:",
-)
 
 
 class CustomOperatorWithoutFake(Rule):
@@ -43,9 +34,9 @@ class CustomOperatorWithoutFake(Rule):
     code, stage = "CAP012", "capture"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in clues.stopped(case, *_PHRASES):
-            name = operator_name(finding.said)
-            if name is None:  # another strategy spoke of some operator: it is not what stopped this line
+        for finding in clues.stopped(case):
+            name = operator_without_fake_kernel(finding.said)
+            if name is None:
                 continue
             short = name.rpartition("::")[2].partition(".")[0]
             yield Diagnosis(
@@ -61,15 +52,6 @@ class CustomOperatorWithoutFake(Rule):
                     f"def {short}_in_torch(x): ...",
                 ),
             )
-
-
-def operator_name(said: str) -> str | None:
-    """Return the operator that a message is about, or None."""
-    if found := re.search(r"(\w+::\w+)(?:\.\w+)?", said):
-        return found[1]
-    if found := re.search(r"unsupported operator: (\w+)\.(\w+)", said):
-        return f"{found[1]}::{found[2]}"
-    return None
 
 
 def bad() -> Job:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from torchferry.catalogue import prepared_clues as clues
 from torchferry.catalogue.rule import Rule
 from torchferry.edits.capture import PrepareFloat32Kernels
+from torchferry.foreign.onnxruntime_messages import lacks_kernel, refuses_type
 from torchferry.records import Case, Diagnosis, Job, Location, Repair, findings
 
-_REFUSED = ("NOT_IMPLEMENTED", "Could not find an implementation", "bfloat16", "tensor(double)", "no CPU implementation")
+Dtype = Literal["bfloat16", "float64"]
 
 
 class DtypeWithoutKernels(Rule):
@@ -36,26 +38,30 @@ class DtypeWithoutKernels(Rule):
             return
         told = [f for f in case.findings(findings.NoKernel) if {"bfloat16", "double"} & set(f.types)]
         text = clues.texts(case)
-        if not told and not any(phrase in text for phrase in _REFUSED):
+        if not told and not lacks_kernel(text) and not refuses_type(text):
             return
-        for dtype in ("bfloat16", "float64"):
-            places = list(clues.nodes_of(case, dtype))
-            if places:
-                yield Diagnosis(
-                    self.code,
-                    f"the model computes in `{dtype}`, for which onnxruntime has no kernels of some operators",
-                    f"convert it with `model.float()`, or let torchferry compute in float32 behind {dtype} inputs and outputs",
-                    next((p for p in places if p.file), Location(op=places[0].op)),
-                    tuple(text.splitlines()[:1]),
-                )
-                return
+        dtype, places = _computed_in(case)
+        if places:
+            yield Diagnosis(
+                self.code,
+                f"the model computes in `{dtype}`, for which onnxruntime has no kernels of some operators",
+                f"convert it with `model.float()`, or let torchferry compute in float32 behind {dtype} inputs and outputs",
+                next((p for p in places if p.file), Location(op=places[0].op)),
+                tuple(text.splitlines()[:1]),
+            )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
-        dtype = "bfloat16" if "`bfloat16`" in found.message else "float64"
+        dtype, _ = _computed_in(case)
         title = f"computed in float32, each result rounded to {dtype}; inputs and outputs stay {dtype}"
         if dtype == "float64":
             yield Repair(self.code, f"{title}, where there is no kernel", PrepareFloat32Kernels(dtype))
         yield Repair(self.code, title, PrepareFloat32Kernels(dtype, all=True))
+
+
+def _computed_in(case: Case) -> tuple[Dtype, list[Location]]:
+    """Return the dtype without kernels that the captured program computes in, and where; bfloat16 where both stand in it."""
+    places = list(clues.nodes_of(case, "bfloat16"))
+    return ("bfloat16", places) if places else ("float64", list(clues.nodes_of(case, "float64")))
 
 
 def bad() -> Job:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue import capture_clues as clues
 from torchferry.catalogue.rule import Rule
-from torchferry.records import Case, Diagnosis, Job, findings
+from torchferry.records import Case, Diagnosis, Job
 
 
 class GeneratorInForward(Rule):
@@ -23,9 +23,7 @@ class GeneratorInForward(Rule):
     code, stage = "CAP011", "capture"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        if case.fault("capture") is None:
-            return
-        for finding in case.findings(findings.CaptureStopped):
+        for finding in clues.stopped(case):
             if "generator" in finding.code:
                 yield Diagnosis(
                     self.code,

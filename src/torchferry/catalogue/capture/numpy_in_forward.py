@@ -6,16 +6,8 @@ from collections.abc import Iterator
 
 from torchferry.catalogue import capture_clues as clues
 from torchferry.catalogue.rule import Rule
+from torchferry.foreign.torch_messages import leaves_torch
 from torchferry.records import Case, Diagnosis, Job
-
-_PHRASES = (
-    ".numpy() is not supported for tensor subclasses",
-    "Can't call numpy() on",
-    "expected np.ndarray (got",
-    "Cannot access data pointer of Tensor (e.g. FakeTensor",
-    "can't convert FakeTensor",
-    "__array__",
-)
 
 
 class NumpyInForward(Rule):
@@ -33,14 +25,15 @@ class NumpyInForward(Rule):
     code, stage = "CAP013", "capture"
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
-        for finding in clues.stopped(case, *_PHRASES):
-            yield Diagnosis(
-                self.code,
-                f"`{finding.code}` takes a tensor out of torch, into numpy or other foreign code",
-                "use the torch function of the same name, or move this step out of the model",
-                clues.place(finding),
-                (finding.text,),
-            )
+        for number, finding in enumerate(clues.stopped(case)):
+            if leaves_torch(finding.said) or (number == 0 and clues.raised(case, leaves_torch)):
+                yield Diagnosis(
+                    self.code,
+                    f"`{finding.code}` takes a tensor out of torch, into numpy or other foreign code",
+                    "use the torch function of the same name, or move this step out of the model",
+                    clues.place(finding),
+                    (finding.text,),
+                )
 
 
 def bad() -> Job:

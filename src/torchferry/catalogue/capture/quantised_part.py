@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from torchferry.catalogue import prepared_clues as clues
 from torchferry.catalogue.rule import Rule
 from torchferry.edits.capture import PrepareQuantised
+from torchferry.foreign.torch_messages import quantised_function
 from torchferry.records import Case, Diagnosis, Job, Repair, findings
-
-_PHRASES = ("quantize_per_tensor", "quantize_per_channel", "quantized::", "from the 'QuantizedCPU'")
 
 
 class QuantisedPart(Rule):
@@ -33,7 +32,7 @@ class QuantisedPart(Rule):
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         found = case.findings(findings.QuantisedPart)
-        spoken = next((p for p in _PHRASES if p in clues.texts(case)), None)
+        spoken = quantised_function(clues.texts(case))
         if not clues.failed(case) or not (found or spoken) or case.job.edits_for(PrepareQuantised):
             return
         kinds = ", ".join(sorted({f"`{f.type}`" for f in found})) or f"`{spoken}`"

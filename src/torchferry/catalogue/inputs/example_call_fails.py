@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue import inputs_clues as clues
 from torchferry.catalogue.rule import Rule
+from torchferry.foreign.torch_messages import lacks_device, wants_another_device, wants_another_dtype
 from torchferry.records import Case, Diagnosis, Job
 
 RUN_IT = "call `model(*args, **kwargs)` with this example yourself: it has to run before it can be exported"
@@ -28,13 +29,13 @@ class ExampleCallFails(Rule):
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         fault = clues.failed_call(case)
-        if fault is None or clues.about_dtype(fault) or clues.about_device(fault):
+        if fault is None or wants_another_dtype(fault.text) or wants_another_device(fault.text):
             return
         given = ", ".join(f"{i.name}: {i.dtype} {list(i.shape)}" for i in clues.failed_example(case).inputs)
         yield Diagnosis(
             self.code,
-            f"the model raises on its own example: {fault.type_name}: {clues.first_line(fault)}",
-            NO_CUDA if clues.about_missing_cuda(fault) else RUN_IT,
+            f"the model raises on its own example: {fault.type_name}: {fault.line[:240]}",
+            NO_CUDA if any(lacks_device(link.text) for link in fault.chain()) else RUN_IT,
             clues.user_line(fault),
             (f"the example: {given}",) if given else (),
         )

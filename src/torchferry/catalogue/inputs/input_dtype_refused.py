@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue import inputs_clues as clues
 from torchferry.catalogue.rule import Rule
+from torchferry.foreign.torch_messages import wants_another_dtype, wants_indices
 from torchferry.records import Case, Diagnosis, Fault, Job, Location, findings
 
 
@@ -24,7 +25,7 @@ class InputDtypeRefused(Rule):
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         fault = clues.failed_call(case)
-        if fault is None or not clues.about_dtype(fault):
+        if fault is None or not wants_another_dtype(fault.text):
             return
         suspects, wanted = _suspects(fault, case)
         named = ", ".join(f"`{i.name}` is {i.dtype}" for i in suspects) or "the example has another dtype"
@@ -37,13 +38,13 @@ class InputDtypeRefused(Rule):
             if first
             else "",
             Location(place.file, place.line, input_name=first),
-            (f"{fault.type_name}: {clues.first_line(fault)}",),
+            (f"{fault.type_name}: {fault.line[:240]}",),
         )
 
 
 def _suspects(fault: Fault, case: Case) -> tuple[list[findings.GivenTensor], str]:
     example = clues.failed_example(case)
-    if "indices" in fault.text or "scalar types: Long" in fault.text:
+    if wants_indices(fault.text):
         return [i for i in example.inputs if i.dtype.startswith(("float", "bfloat", "bool"))], "int64"
     wanted = example.dtype or "float32"
     return [i for i in example.inputs if i.dtype != wanted], wanted

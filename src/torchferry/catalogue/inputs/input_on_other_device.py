@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.catalogue import inputs_clues as clues
 from torchferry.catalogue.rule import Rule
+from torchferry.foreign.torch_messages import wants_another_device
 from torchferry.records import Case, Diagnosis, Job, Location
 
 
@@ -23,7 +24,7 @@ class InputOnOtherDevice(Rule):
 
     def detect(self, case: Case) -> Iterator[Diagnosis]:
         fault = clues.failed_call(case)
-        if fault is None or not clues.about_device(fault):
+        if fault is None or not wants_another_device(fault.text):
             return
         example = clues.failed_example(case)
         home = example.device or "cpu"
@@ -36,7 +37,7 @@ class InputOnOtherDevice(Rule):
                 "the model is on the meta device, which has sizes and no values: it has no weights to be exported",
                 'make room for them with `model.to_empty(device="cpu")`, then load them with `model.load_state_dict(...)`',
                 place,
-                (f"{fault.type_name}: {clues.first_line(fault)}",),
+                (f"{fault.type_name}: {fault.line[:240]}",),
             )
             return
         yield Diagnosis(
@@ -44,7 +45,7 @@ class InputOnOtherDevice(Rule):
             f"{named}, but the model is on {home}",
             "put both on the CPU for the export: `model.cpu()` and `.cpu()` on each example tensor",
             Location(place.file, place.line, input_name=away[0].name if away else None),
-            (f"{fault.type_name}: {clues.first_line(fault)}",),
+            (f"{fault.type_name}: {fault.line[:240]}",),
         )
 
 

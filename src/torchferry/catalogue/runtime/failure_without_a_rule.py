@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from torchferry.catalogue.rule import Rule
 from torchferry.records import Case, Diagnosis, Fault, Job, Location
-from torchferry.whose_code import is_users
+from torchferry.whose_code import is_users, users_lines
 
 DOING = {
     "inputs": "binding the example",
@@ -17,7 +16,6 @@ DOING = {
     "verify": "comparing the file with the model",
     "generate": "writing texts with the file",
 }
-_IN_WORDS = re.compile(r'File "([^"<\n]+)", line (\d+)')  # torch writes the stack of an operator into its messages
 
 
 class FailureWithoutARule(Rule):
@@ -40,13 +38,13 @@ class FailureWithoutARule(Rule):
         for step in case.steps:
             if step.fault is not None:
                 told = _telling(step.fault)
-                attempts = tuple(f"{a.strategy}: {_line(_telling(a.fault))}" for a in step.attempts if a.fault is not None)
+                attempts = tuple(f"{a.strategy}: {_telling(a.fault).line[:300]}" for a in step.attempts if a.fault is not None)
                 yield Diagnosis(
                     self.code,
-                    f"{DOING[step.stage]} failed: {told.type_name}: {_line(told)}",
+                    f"{DOING[step.stage]} failed: {told.type_name}: {told.line[:300]}",
                     help="no rule knows this one yet; the evidence is what was raised, in its own words",
                     location=_last_user_line(step.fault),
-                    evidence=attempts or tuple(f"{f.type_name}: {_line(f)}" for f in step.fault.chain()),
+                    evidence=attempts or tuple(f"{f.type_name}: {f.line[:300]}" for f in step.fault.chain()),
                 )
         for trial in case.failed[:1]:
             words = "; ".join(d.words for d in trial.differences) or trial.note
@@ -62,18 +60,12 @@ def _telling(fault: Fault) -> Fault:
     return next((f for f in reversed(list(fault.chain())) if f.text.strip()), fault)
 
 
-def _line(fault: Fault) -> str:
-    """Return what a fault says, in one line of bearable length."""
-    return next((line.strip() for line in fault.text.splitlines() if line.strip()), fault.type_name)[:300]
-
-
 def _last_user_line(fault: Fault) -> Location:
     """Return the innermost line of the user's own code that a fault passed through, or that its words quote."""
     for link in reversed(list(fault.chain())):
-        quoted = [(file, int(line)) for file, line in _IN_WORDS.findall(link.text)]
-        for file, line in reversed([*quoted, *((f.file, f.line) for f in link.frames)]):
-            if is_users(file):
-                return Location(file=file, line=line)
+        quoted = users_lines(link.text)  # torch writes the stack of an operator into its messages
+        if passed := [*quoted, *((f.file, f.line) for f in link.frames if is_users(f.file))]:
+            return Location(*passed[-1])
     return Location()
 
 

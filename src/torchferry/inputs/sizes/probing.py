@@ -13,6 +13,7 @@ import torch
 from torchferry import eager
 from torchferry.eager.apart import Apart, Died, can_fork
 from torchferry.foreign.python_warnings import no_warnings
+from torchferry.foreign.torch_messages import may_be_past_an_end
 from torchferry.foreign.torch_tracing import FakeTensorMode
 from torchferry.inputs.values.lookups import Lookup, Lookups
 from torchferry.inputs.values.roles import InputRole
@@ -147,8 +148,7 @@ class Prober:
         if self.mixed_runs:  # a mask that hides nothing is often not looked at: its sizes count when it hides something
             made = tuple(_mixed(t, p) for t, p in zip(made, self.parts, strict=True))
         said = self._call(made)
-        if said is not None and any(w in said.text for w in ("index", "range", "bounds", "length")):
-            # an index may point past the end of something that shrank: try again with indices that fit anywhere
+        if said is not None and may_be_past_an_end(said.text):  # of something that shrank: try indices that fit anywhere
             said = self._lowered(shapes, made, said)
         return said
 
