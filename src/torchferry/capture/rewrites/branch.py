@@ -8,7 +8,7 @@ from typing import Literal
 
 from torchferry.capture.rewrites import conditions, names, syntax_tree
 from torchferry.capture.rewrites.blocks import StatementPlace, always_returns, contains, find, places
-from torchferry.capture.rewrites.syntax_tree import CannotRewrite, FunctionNode, own
+from torchferry.capture.rewrites.syntax_tree import CannotRewrite, FunctionNode, new_function, own
 
 How = Literal["cond", "where"]
 _TALK = {"print", "warn", "warning", "info", "debug", "error", "log", "exception"}
@@ -161,9 +161,9 @@ def _elif_in(function: ast.FunctionDef, how: How, known: set[str]) -> None:
 
 
 def _define(name: str, body: list[ast.stmt], operands: list[str], line: int, how: How) -> ast.FunctionDef:
-    arguments = ast.arguments([], [ast.arg(n) for n in operands], None, [], [], None, [])
-    body = [_own_results(s) for s in body] if how == "cond" else body
-    return ast.FunctionDef(f"{name}_{line}", arguments, body, [], None, lineno=line)
+    function = new_function(f"{name}_{line}", operands, [_Owned().visit(s) for s in body] if how == "cond" else body)
+    function.lineno = line
+    return function
 
 
 class _Owned(ast.NodeTransformer):
@@ -218,10 +218,6 @@ _VIEWS = frozenset(
 
 def _is_view(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Attribute) and call.func.attr in _VIEWS
-
-
-def _own_results(statement: ast.stmt) -> ast.stmt:
-    return _Owned().visit(statement)  # type: ignore[no-any-return]
 
 
 def _choose(statement: ast.If, functions: list[ast.FunctionDef], operands: list[str], how: How) -> ast.expr:

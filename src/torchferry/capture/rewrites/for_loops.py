@@ -11,7 +11,17 @@ from torchferry.capture.rewrites import index_numbers, names, picked_items, slic
 from torchferry.capture.rewrites.blocks import StatementPlace, around, contains, find
 from torchferry.capture.rewrites.stacked_lists import StackedLists, appended
 from torchferry.capture.rewrites.step_index import StepIndex
-from torchferry.capture.rewrites.syntax_tree import OWN, TREE, CannotRewrite, FunctionNode, named, own, place_at
+from torchferry.capture.rewrites.syntax_tree import (
+    OWN,
+    TREE,
+    CannotRewrite,
+    FunctionNode,
+    Swap,
+    named,
+    new_function,
+    own,
+    place_at,
+)
 from torchferry.capture.rewrites.windows import Windows
 from torchferry.foreign.torch_control_flow import SCAN
 
@@ -50,7 +60,7 @@ def rewrite(function: FunctionNode, line: int, begin: Begin = "as-is") -> None:
     rest = _used_as_tensors(function, place, list(items), length)
     held = {n: _Held(n in _filled(function, loop), n in _at_front(loop)) for n in items}
     apart = names.apart(scope, loop.lineno, names.loaded([*body, *items.values()]) - set(carried))
-    first = [*apart, *_statements(f"{length} = {_extent(loop)}")] if length else apart
+    first = [*apart, *ast.parse(f"{length} = {_extent(loop)}").body] if length else apart
     place.replace([*first, *_emit(loop.lineno, steps, body, carried, last, items, held, begin), *rest], drop_rest=True)
 
 
@@ -198,11 +208,10 @@ def _as_statement(function: FunctionNode, line: int) -> StatementPlace:
     if len(made.generators) != 1 or made.generators[0].ifs:
         raise CannotRewrite("the comprehension has conditions or several loops")
     name, one = f"items_{line}", made.generators[0]
-    start = ast.parse(f"{name} = []").body[0]
-    loop = ast.parse(
-        f"for {ast.unparse(one.target)} in {ast.unparse(one.iter)}:\n    {name}.append({ast.unparse(made.elt)})"
-    ).body[0]
-    rest: ast.stmt = _Swap(made, ast.Name(name, ast.Load())).visit(place.statement)  # type: ignore[assignment]
+    start, loop = ast.parse(
+        f"{name} = []\nfor {ast.unparse(one.target)} in {ast.unparse(one.iter)}:\n    {name}.append({ast.unparse(made.elt)})"
+    ).body
+    rest: ast.stmt = Swap(made, ast.Name(name, ast.Load())).visit(place.statement)  # type: ignore[assignment]
     for new in (start, loop):
         ast.increment_lineno(new, line - new.lineno)
         for node in ast.walk(new):
@@ -210,14 +219,6 @@ def _as_statement(function: FunctionNode, line: int) -> StatementPlace:
                 node.lineno = node.end_lineno = line
     place.replace([start, loop, rest])
     return StatementPlace(place.block, place.index + 1, place.around)
-
-
-class _Swap(ast.NodeTransformer):
-    def __init__(self, old: ast.AST, new: ast.expr) -> None:
-        self.old, self.new = old, new
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        return self.new if node is self.old else super().visit(node)
 
 
 def _used_as_tensors(function: FunctionNode, place: StatementPlace, lists: list[str], length: str) -> list[ast.stmt]:
@@ -243,13 +244,13 @@ def _emit(
     carry = carried or [f"nothing_{line}"]
     outputs = [*(f"torch.as_tensor({n})" for n in last), *(f"{n}_{line}" for n in items)]
     start = [] if carried else [ast.parse(f"{carry[0]} = torch.zeros(())").body[0]]
-    step = ast.parse(f"def body_{line}(carry, {steps.index}):\n    ({', '.join(carry)},) = carry").body[0]
-    assert isinstance(step, ast.FunctionDef)
     nested = names.held_together([*body, *items.values()])
     # a state that is None at first may well be a tuple afterwards, as nn.LSTM has it
     kept = ", ".join(own(n, n in nested or begin == "after-first") for n in carry)
     made = ", ".join(f"({o}).clone()" for o in outputs) or "torch.zeros(())"
-    step.body += [*body, *(named(f"{n}_{line}", v) for n, v in items.items()), *_statements(f"return (({kept},), ({made},))")]
+    before, after = ast.parse(f"({', '.join(carry)},) = carry\nreturn (({kept},), ({made},))").body
+    inside = [before, *body, *(named(f"{n}_{line}", v) for n, v in items.items()), after]
+    step = new_function(f"body_{line}", ["carry", steps.index], inside)
     results = {n: held.get(n, _Held()) for n in (*last, *items)}
     if begin == "after-first":
         code = _after_first(line, steps, carry, results)
@@ -288,9 +289,3 @@ def _after_first(line: int, steps: _Steps, carry: list[str], results: dict[str, 
 def _taken_apart(line: int, results: dict[str, _Held]) -> list[str]:
     """Return the lines that name what a scan stacked."""
     return [f"{n} = {held.joined(n, f'made_{line}[{i}]')}" for i, (n, held) in enumerate(results.items())]
-
-
-def _statements(code: str) -> list[ast.stmt]:
-    wrapped = ast.parse("def f():\n    " + code).body[0]
-    assert isinstance(wrapped, ast.FunctionDef)
-    return wrapped.body

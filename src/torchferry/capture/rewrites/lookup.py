@@ -6,7 +6,7 @@ import ast
 
 from torchferry.capture.rewrites import conditions, names
 from torchferry.capture.rewrites.blocks import always_returns, find
-from torchferry.capture.rewrites.syntax_tree import CannotRewrite, FunctionNode
+from torchferry.capture.rewrites.syntax_tree import CannotRewrite, FunctionNode, Swap, new_function
 from torchferry.foreign.torch_trees import TREE_MAP
 
 
@@ -32,24 +32,20 @@ def rewrite(function: FunctionNode, line: int) -> None:
     subscript, index = found
     item, line_number = f"item_{line}", place.statement.lineno
     items = ast.unparse(subscript.value)
-    first: ast.stmt = _Swap(subscript, ast.Name(item, ast.Load())).visit(place.statement)  # type: ignore[assignment]
+    first: ast.stmt = Swap(subscript, ast.Name(item, ast.Load())).visit(place.statement)  # type: ignore[assignment]
     after = [first, *place.rest]
     if not always_returns(after):
         raise CannotRewrite("what follows does not return")
     body = names.functional(after)
     before = names.defined_before(function, line_number)
     operands = [n for n in names.stored(body) if n in before]
-    each = ast.parse(f"def with_item_{line}({', '.join([item, *operands])}):\n    pass").body[0]
-    assert isinstance(each, ast.FunctionDef)
-    each.body = body
+    each = new_function(f"with_item_{line}", [item, *operands], body)
     given = "".join(f", {n}" for n in operands)
     number = f"torch.as_tensor({ast.unparse(index)}).reshape(1)"
     code = f"""tried_{line} = [with_item_{line}({items}[i]{given}) for i in range(len({items}))]
 chosen_{line} = torch.where({number} < 0, {number} + len(tried_{line}), {number})
 return {TREE_MAP}(lambda *each: torch.stack(each).index_select(0, chosen_{line}).squeeze(0), *tried_{line})"""
-    wrapped = ast.parse("def f():\n" + "\n".join("    " + text for text in code.split("\n"))).body[0]
-    assert isinstance(wrapped, ast.FunctionDef)
-    place.replace([each, *wrapped.body], drop_rest=True)
+    place.replace([each, *ast.parse(code).body], drop_rest=True)
 
 
 def _lookup(statement: ast.stmt) -> tuple[ast.Subscript, ast.expr] | None:
@@ -73,11 +69,3 @@ def _number_of(index: ast.expr) -> ast.expr | None:
     if isinstance(index, ast.Call) and isinstance(index.func, ast.Attribute) and index.func.attr == "item":
         return index.func.value
     return index if isinstance(index, ast.Name) else None
-
-
-class _Swap(ast.NodeTransformer):
-    def __init__(self, old: ast.AST, new: ast.expr) -> None:
-        self.old, self.new = old, new
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        return self.new if node is self.old else super().visit(node)

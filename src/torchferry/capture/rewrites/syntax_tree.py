@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import linecache
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import CodeType
 
 from torchferry.foreign.torch_trees import TREE_MAP
@@ -40,6 +40,22 @@ def place_at(function: FunctionNode, line: int) -> None:
             node.lineno = node.end_lineno = line
             node.col_offset = node.end_col_offset = 0
             node.placed = True  # type: ignore[union-attr]
+
+
+def new_function(name: str, arguments: Iterable[str], body: Iterable[ast.stmt]) -> ast.FunctionDef:
+    """Return the definition of a function."""
+    taken = ast.arguments([], [ast.arg(n) for n in arguments], None, [], [], None, [])
+    return ast.FunctionDef(name, taken, list(body), [], None, lineno=0)
+
+
+class Swap(ast.NodeTransformer):
+    """Puts another expression in the place of one node."""
+
+    def __init__(self, old: ast.AST, new: ast.expr) -> None:
+        self.old, self.new = old, new
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        return self.new if node is self.old else super().visit(node)
 
 
 def named(name: str, value: ast.expr) -> ast.stmt:

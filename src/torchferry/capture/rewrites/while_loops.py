@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from torchferry.capture.rewrites import conditions, exits, names
 from torchferry.capture.rewrites.blocks import around, contains, find
 from torchferry.capture.rewrites.step_index import StepIndex
-from torchferry.capture.rewrites.syntax_tree import CannotRewrite, FunctionNode, own
+from torchferry.capture.rewrites.syntax_tree import CannotRewrite, FunctionNode, new_function, own
 from torchferry.foreign.torch_control_flow import WHILE_LOOP
 
 
@@ -48,10 +48,8 @@ def _counters(body: list[ast.stmt]) -> list[str]:
 
 def _first_values(line: int, body: list[ast.stmt], carried: list[str], made: list[str]) -> list[ast.stmt]:
     """Return code that gives the names which the first round makes a value of their shape; it is never looked at."""
-    first = ast.parse(f"def first_{line}({', '.join(carried)}):\n    pass").body[0]
-    assert isinstance(first, ast.FunctionDef)
     blank = ", ".join(f"torch.zeros_like(torch.as_tensor({n}))" for n in made)
-    first.body = [*body, ast.parse(f"def f():\n    return ({blank},)").body[0].body[0]]  # type: ignore[attr-defined]
+    first = new_function(f"first_{line}", carried, [*body, *ast.parse(f"return ({blank},)").body])
     given = ", ".join(f"torch.as_tensor({n})" for n in carried)
     return [first, ast.parse(f"({', '.join(made)},) = first_{line}({given})").body[0]]
 
@@ -135,11 +133,9 @@ def _emit(
     condition = ast.unparse(conditions.as_tensor(copy.deepcopy(test)))
     given = ", ".join(carried)
     start = [ast.parse(f"{flag} = torch.tensor(False)").body[0]] if flag else []
-    going = ast.parse(f"def going_{line}({given}):\n    return {condition}").body[0]
-    step = ast.parse(f"def step_{line}({given}):\n    pass").body[0]
-    assert isinstance(step, ast.FunctionDef)
+    going = new_function(f"going_{line}", carried, ast.parse(f"return {condition}").body)
     nested = names.held_together(body)
     results = ", ".join(own(n, n in nested) for n in carried)
-    step.body = [*body, ast.parse(f"def f():\n    return ({results},)").body[0].body[0]]  # type: ignore[attr-defined]
+    step = new_function(f"step_{line}", carried, [*body, *ast.parse(f"return ({results},)").body])
     call = ast.parse(f"({given},) = {WHILE_LOOP}(going_{line}, step_{line}, ({results},))").body[0]
     return [*start, *begun, going, step, call]
