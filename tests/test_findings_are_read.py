@@ -15,7 +15,7 @@ from torchferry.records import Case, Finding, Job, Location, Step, findings
 SOURCE = Path(__file__).parent.parent / "src" / "torchferry"
 MAKERS = ("inputs", "capture", "translate", "check", "verify", "generate", "repair", "cli")
 FILES = {p: ast.parse(p.read_text(encoding="utf-8")) for p in SOURCE.rglob("*.py")}
-RECORDS = {n: c for n in findings.__all__ if dataclasses.is_dataclass(c := getattr(findings, n))}
+RECORDS = {n: c for n, c in vars(findings).items() if dataclasses.is_dataclass(c)}
 KINDS = {n: c for n, c in RECORDS.items() if issubclass(c, Finding) and not c.__subclasses__()}
 
 

@@ -222,7 +222,7 @@ def check(
         checked = history.best.value("check")
         use = Path(path) if checked is not None else None
         usable = history.best.ok or history.best.guessed  # a guess that was asked for is handed over, and is not ok
-        if destination is not None and usable and checked.path is not None and checked.path != Path(path):
+        if destination is not None and usable and checked is not None and checked.path is not None and checked.path != Path(path):
             publish(checked.path, destination)
             use = destination
     size = size_on_disk(use) if use is not None and use.is_file() else 0

@@ -13,7 +13,7 @@ from typing import Any
 from torchferry import intake
 from torchferry.check.reading.fingerprint import CERTIFICATE_KEY, SESSION_KEY, changes, fingerprint
 from torchferry.errors import FileRefused, UsageError
-from torchferry.records import Case, History, sizes_shown
+from torchferry.records import Bound, Case, History, Translated, Verified, sizes_shown
 from torchferry.records.documents import Certificate
 from torchferry.records.findings import SizeGivenUp
 from torchferry.saturation.asked import features
@@ -24,8 +24,7 @@ PACKAGES = ("torchferry", "torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime
 def certificate(history: History) -> dict[str, Any]:
     """Return what was shown of a verified case, as plain data."""
     case = history.best
-    verified = case.value("verify")
-    signature = case.value("inputs").signature
+    verified, signature = case.answer(Verified), case.answer(Bound).signature
     return {
         "dims": {d.name: str(d) for d in signature.dims},
         "inputs": {spec.name: [spec.dtype, list(spec.shape)] for spec in signature.inputs},
@@ -82,7 +81,7 @@ def seal(path: Path, history: History) -> None:
     import onnx
 
     model = onnx.load(str(path), load_external_data=False)
-    if disabled := history.best.value("translate").settings.get("disabled"):
+    if disabled := history.best.answer(Translated).settings.get("disabled"):
         _set(model, SESSION_KEY, {"disabled_optimizers": list(disabled)})
     _set(model, CERTIFICATE_KEY, {**certificate(history), "fingerprint": fingerprint(model, path.parent)})
     path.write_bytes(model.SerializeToString())

@@ -14,7 +14,7 @@ from torchferry.edits.capture import Rewrite
 from torchferry.errors import UsageError
 from torchferry.files import check_writable, digest_of, in_words, is_path, publish, size_on_disk, workspace, write_text
 from torchferry.program import Held, Program
-from torchferry.records import Bound, Case, Diagnosis, History, Layout, Repair, Trial
+from torchferry.records import Bound, Case, Diagnosis, History, Layout, Repair, Translated, Trial
 from torchferry.report.words import span
 
 Kind = Literal["export", "verify", "check"]
@@ -190,7 +190,8 @@ class Result(Program):
         """Return the names of the model's weights in the file; of one from elsewhere all numbers that it holds."""
         from torchferry.translate.weight_inputs import weights
 
-        graph = self.history.best.value("translate").model
+        graph = self.history.best.answer(Translated).model
+        assert graph is not None  # only cases that lost have let go of theirs
         return frozenset(str(v.name) for v in weights(graph) or graph.graph.initializers.values())
 
     def report(self, path: str | Path) -> Path:

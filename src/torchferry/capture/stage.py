@@ -33,7 +33,7 @@ def capture(case: Case) -> Step:
 @contextmanager
 def ready(case: Case) -> Iterator[Bound]:
     """Give the call with a copy of the model that may be changed, prepared as the job's edits say."""
-    bound: Bound = case.value("inputs")
+    bound = case.answer(Bound)
     with eager.one_at_a_time:  # rewrites stand in the model's own functions for as long as a capture takes
         copy = eager.fresh(bound.module)
         # a model that cannot be copied is put back in order afterwards

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import linecache
-from typing import Any
+from typing import Any, Literal
 
 from torchferry.capture.rewrites import functions
 from torchferry.foreign.python_bytecode import jumps, jumps_back, steps
 from torchferry.records import Location
 
 
-def kind(module: Any, place: Location) -> str:
+def kind(module: Any, place: Location) -> Literal["branch", "while", "none"]:
     """Return what a line without a source does, as the kinds of rewrites are called: "branch", "while", or "none" of them."""
     if not place.file or not place.line or linecache.getlines(place.file):
         return "none"

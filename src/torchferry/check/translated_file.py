@@ -28,7 +28,7 @@ QUANTISED = "its weights are quantised: near the model, not equal to it; torchfe
 
 def examine(case: Case) -> Step:
     """Return what the file turned out to be, and everything about it that the target will not take."""
-    made: Translated = case.value("translate")
+    made = case.answer(Translated)
     target = releases.parse(case.job.target)
     path = _mended(case, made.path)
     model = onnx.load(str(path), load_external_data=False)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from torchferry.progress import Event, tell
-from torchferry.records import Case, Finding, Generated, Step, ranges_shown
+from torchferry.records import Case, Finding, Generated, Step, Verified, ranges_shown
 from torchferry.records.findings import TextDiffers, WeightsQuantised
 
 
 def generate(case: Case) -> Step:
     """Return the texts that the case's directory writes, each beside the model's, and a finding where one differs."""
-    asked, verified = case.job.generation, case.value("verify")
+    asked, verified = case.job.generation, case.answer(Verified)
     assert asked is not None  # no other job has this stage
     assert case.file is not None  # it was verified
     directory = asked.settle(case)

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchferry.records.faults import Fault, Location
 from torchferry.records.signature import Signature, TensorSpec
+
+if TYPE_CHECKING:
+    import onnx_ir
+    import torch
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +28,14 @@ class Bound:
     `feeds(args, kwargs)` flattens the *user's* arguments into {input name: array}, and refuses in words what the file fixed.
     """
 
-    module: Any
-    args: tuple[Any, ...]
+    module: torch.nn.Module
+    args: tuple[torch.Tensor, ...]
     signature: Signature
     outputs: tuple[str, ...]
     dynamic_shapes: Any  # for torch.export: a tuple as long as args, each None or {axis: Dim}
-    vary: Callable[..., tuple[Any, ...]]
-    feeds: Callable[..., dict[str, Any]]
-    examples: tuple[tuple[Any, ...], ...] = ()  # the user's further examples, flattened like the first
+    vary: Callable[..., tuple[torch.Tensor, ...]]
+    feeds: Callable[..., dict[str, NDArray[Any]]]
+    examples: tuple[tuple[torch.Tensor, ...], ...] = ()  # the user's further examples, flattened like the first
     prefix: str = "model."  # where the user's module sits inside `module`: to be taken off names that users see
     roles: Mapping[str, str] = field(default_factory=dict)  # input name -> what it is for; see inputs/values/roles.py
 
@@ -54,9 +59,9 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """Stage 2's answer: a torch.export.ExportedProgram, the conditions it relies on, and how it was got."""
+    """Stage 2's answer: a program, the conditions it relies on, and how it was got."""
 
-    program: Any
+    program: torch.export.ExportedProgram
     strategy: str
     attempts: tuple[Attempt, ...] = ()
     guards: tuple[Guard, ...] = ()
@@ -71,7 +76,7 @@ class Translated:
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     provenance: Mapping[str, Location] = field(default_factory=dict)  # node name and value name -> place in the source
-    model: Any = None  # the onnx_ir.Model, while it is in memory
+    model: onnx_ir.Model | None = None  # while it is in memory
     settings: Mapping[str, Any] = field(default_factory=dict)  # what a session must set for the file to be right
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar, overload
 
-from torchferry.records.answers import Attempt
+from torchferry.records.answers import Attempt, Bound, Captured, Checked, Translated
 from torchferry.records.edits import Edit
-from torchferry.records.evidence import Trial
+from torchferry.records.evidence import Generated, Trial, Verified
 from torchferry.records.faults import Fault, Location
 from torchferry.records.finding import Finding
 from torchferry.records.job import Job
@@ -18,6 +18,8 @@ from torchferry.records.stages import Stage
 Severity = Literal["error", "warning", "note"]
 Safety = Literal["safe", "unsafe", "manual"]
 SAFETY_ORDER: tuple[Safety, ...] = ("safe", "unsafe", "manual")
+Answer = Bound | Captured | Translated | Checked | Verified | Generated
+A = TypeVar("A", bound=Answer)
 F = TypeVar("F", bound=Finding)
 GUESSED = "CHK041"  # the diagnosis of a file that was mended by a guess
 
@@ -27,7 +29,7 @@ class Step:
     """What a stage answered: a value or a fault, exactly one; and what it noticed on the way."""
 
     stage: Stage
-    value: Any = None
+    value: Answer | None = None
     fault: Fault | None = None
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
@@ -91,10 +93,31 @@ class Case:
         """Return what a stage answered, or None if it was not reached."""
         return next((s for s in self.steps if s.stage == stage), None)
 
-    def value(self, stage: Stage) -> Any:
+    @overload
+    def value(self, stage: Literal["inputs"]) -> Bound | None: ...
+    @overload
+    def value(self, stage: Literal["capture"]) -> Captured | None: ...
+    @overload
+    def value(self, stage: Literal["translate"]) -> Translated | None: ...
+    @overload
+    def value(self, stage: Literal["check"]) -> Checked | None: ...
+    @overload
+    def value(self, stage: Literal["verify"]) -> Verified | None: ...
+    @overload
+    def value(self, stage: Literal["generate"]) -> Generated | None: ...
+    @overload
+    def value(self, stage: Stage) -> Answer | None: ...
+    def value(self, stage: Stage) -> Answer | None:
         """Return a stage's value, or None."""
         step = self.step(stage)
         return step.value if step else None
+
+    def answer(self, kind: type[A]) -> A:
+        """Return the answer of this class, where an earlier stage has given one or this one would not be running."""
+        for step in self.steps:
+            if isinstance(step.value, kind):
+                return step.value
+        raise LookupError(f"no stage has answered with a {kind.__name__}")
 
     def fault(self, stage: Stage) -> Fault | None:
         """Return the fault that stopped a stage, or None."""
@@ -108,7 +131,7 @@ class Case:
     @property
     def file(self) -> Path | None:
         """The file that came out: in the directory that it completes, as the check stage mended it, or as it was translated."""
-        made = (self.value(stage) for stage in ("generate", "check", "translate"))
+        made = (self.value("generate"), self.value("check"), self.value("translate"))
         return next((value.path for value in made if value is not None and value.path is not None), None)
 
     @property

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from torchferry.records.job import Tolerance
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Two outputs that are not the same: `what` is "shape", "dtype", "nan", "inf", "value", "count" or "refused"."""
+    """Two outputs that are not the same, and in what."""
 
     output: str
-    what: str
+    what: Literal["shape", "dtype", "nan", "inf", "value", "count", "refused"]
     words: str  # "off by 0.031 at [0, 17], allowed 0.001"
     max_abs: float = 0.0
     max_rel: float = 0.0
@@ -59,7 +62,7 @@ class Trial:
     seconds: float = 0.0
     note: str = ""
     excused: float = 0.0  # the share of its elements that differ for another reason than rounding
-    call: tuple[Any, ...] | None = None  # the tensors, where a search found them and no name makes them again
+    call: tuple[torch.Tensor, ...] | None = None  # the tensors, where a search found them and no name makes them again
     weights: int = 0  # which draw of redrawn weights both sides had; 0: the model's own
 
 

@@ -92,7 +92,9 @@ class Job:
     opset: int | None = None
     target: str | None = None
     layout: Layout = field(default_factory=Layout)
-    translations: Mapping[Any, Any] = field(default_factory=dict)  # torch operator -> what it is in ONNX, for this job alone
+    translations: Mapping[Any, Callable[..., Any]] = field(
+        default_factory=dict
+    )  # torch operator -> what it is in ONNX, for this job alone
     custom_opsets: Mapping[str, int] = field(default_factory=dict)  # domain -> the version that the file imports of it
     onnx: Path | None = None  # an existing file: capture and translate are skipped
     feeds: tuple[Mapping[str, Any], ...] = ()  # for an existing file with no model: what will be fed to it

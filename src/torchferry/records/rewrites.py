@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+
+Number = bool | int | float | str  # as JSON can hold it: "inf" and "nan" are no numbers there
 
 
 class Variant:
@@ -58,7 +59,7 @@ class Filled(Variant):
 
     sizes: Sizes
     type: str
-    fill: Any  # a number, as JSON can hold it
+    fill: Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +87,8 @@ class Triangle(Variant):
 
     sizes: Sizes
     type: str
-    inside: Any
-    outside: Any
+    inside: Number
+    outside: Number
     diagonal: int
 
 

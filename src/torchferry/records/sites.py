@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+SiteKind = Literal[
+    "branch", "check", "exit", "for", "index", "list", "lookup", "number", "stop", "store", "ternary", "truth", "while"
+]  # fmt: skip
+SiteRewrite = Literal[
+    "all", "always", "cond", "drop", "extreme", "full", "given", "items", "mask", "scan", "scan-after-first", "scan-from-first",
+    "scans", "tensor", "where", "while_loop",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,5 +21,5 @@ class Site:
     file: str
     line: int
     function: int
-    kind: str
-    how: str
+    kind: SiteKind
+    how: SiteRewrite

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torchferry.records import GUESSED, Case, Diagnosis, History, Repair, Safety, Step
+from torchferry.records import GUESSED, Captured, Case, Diagnosis, History, Repair, Safety, Step, Translated
 
 
 def judge(history: History, diagnosis: Diagnosis, repair: Repair, case: Case, allow: Safety = "safe") -> History:
@@ -58,7 +58,7 @@ def _with_failed_repair(best: Case, mended: Diagnosis, repair: Repair, case: Cas
     """Return the best case with a word on a repair that did not help, where it stopped before there was a file."""
     fault = case.steps[-1].fault if case.steps else None
     if fault is not None and fault.text:
-        return _with_words(best, mended, f"tried: {repair.title}; {fault.text.strip().splitlines()[0][:400]}")
+        return _with_words(best, mended, f"tried: {repair.title}; {fault.line[:400]}")
     return _with_words(best, mended, f"tried: {repair.title}; {guess[0].message}") if (guess := _guessed(case)) else best
 
 
@@ -89,5 +89,9 @@ def _slim(case: Case) -> Case:
 
 
 def _slim_step(step: Step) -> Step:
-    heavy = {name: None for name in ("program", "model") if hasattr(step.value, name)}
-    return replace(step, value=replace(step.value, **heavy) if heavy else step.value, remedy=None)
+    value = step.value
+    if isinstance(value, Captured):
+        value = replace(value, program=None)
+    elif isinstance(value, Translated):
+        value = replace(value, model=None)
+    return replace(step, value=value, remedy=None)

@@ -19,7 +19,7 @@ from torchferry.errors import ExportError, UsageError
 from torchferry.execution import allowed, exported
 from torchferry.files import check_writable, in_words, link_model, publish_directory, workspace
 from torchferry.progress import Event, Listener, listening, log, tell
-from torchferry.records import Budget, Case, Edit, Generation
+from torchferry.records import Budget, Case, Edit, Generation, Translated
 from torchferry.records.documents import SessionSettings
 from torchferry.result import Result
 from torchferry.runtime import tokens
@@ -129,7 +129,7 @@ def _settled(prepared: Prepared, before: Sequence[Result], tokenizer: Any, case:
     directory.mkdir()
     settings: dict[str, Any] = {}
     for made in (*(result.history.best for result in before), case):
-        settings |= made.value("translate").settings
+        settings |= made.answer(Translated).settings
     for graph in (*(result.path for result in before), case.file):
         assert graph is not None  # all of them were verified
         link_model(graph, directory)

@@ -21,7 +21,7 @@ from torchferry.ops.passes import apply
 from torchferry.ops.passes.axes import count_from_the_front
 from torchferry.ops.passes.kernels import widen
 from torchferry.ops.passes.rounds import let_scans_be_empty
-from torchferry.records import Bound, Case, Fault, Job, Signature, Step, Translated
+from torchferry.records import Bound, Captured, Case, Fault, Job, Signature, Step, Translated
 from torchferry.records.findings import ComplexOperator, CustomOperator, OperatorRefused, OperatorWithoutOnnx
 from torchferry.releases import kernels
 from torchferry.translate import names, node_lines, register
@@ -40,8 +40,7 @@ def translate(case: Case) -> Step:
     """Return the captured program as a file in the workspace, or every operator that stands in the way."""
     if case.job.onnx is not None:
         return given(case.job)
-    bound: Bound = case.value("inputs")
-    program = case.value("capture").program
+    bound, program = case.answer(Bound), case.answer(Captured).program
     given_here = case.job.translations
     translations = {**decomposed.translations(), **register.translations(), **given_here}
     registry = torch_onnx.registry(translations, decomposed.complex_translations())

@@ -49,7 +49,7 @@ ENOUGH = 2  # failing trials after which a large model is not tried further
 
 def verify(case: Case) -> Step:
     """Return how the file compares with the eager model, and a finding for each way in which it differs."""
-    bound, file = case.value("inputs"), _file(case)
+    bound, file = case.answer(Bound), _file(case)
     room = WORKER_ROOM + 4 * eager.weight_bytes(bound.module)
     with Worker(time_limit=case.job.budget.time_limit, memory_limit=room) as worker:
         sides = open_sides(bound, file, worker)
@@ -68,7 +68,8 @@ def _not_loaded(fault: Fault, file: Translated, worker: Worker) -> FileNotLoaded
 
 def _file(case: Case) -> Translated:
     """Return the file to compare: the translated one, or what a repair of the check stage made of it."""
-    return replace(case.value("translate"), path=case.file)
+    made = case.answer(Translated)
+    return replace(made, path=case.file or made.path)
 
 
 def _verified(case: Case, sides: BothSides) -> Step:

@@ -29,7 +29,9 @@ from torchferry.capture.rewrites import (
 )
 from torchferry.capture.rewrites.blocks import StatementPlace, find, places
 from torchferry.capture.rewrites.syntax_tree import CannotRewrite, FunctionNode
-from torchferry.records.sites import Site
+from torchferry.records.sites import Site, SiteKind, SiteRewrite
+
+Way = tuple[SiteKind, SiteRewrite]
 
 
 def _skip_check(function: FunctionNode, line: int) -> None:
@@ -38,7 +40,7 @@ def _skip_check(function: FunctionNode, line: int) -> None:
     place.replace([ast.Pass()] if len(place.block) == 1 else [])
 
 
-REWRITES: dict[tuple[str, str], Callable[[FunctionNode, int], None]] = {
+REWRITES: dict[Way, Callable[[FunctionNode, int], None]] = {
     ("check", "drop"): branch.drop_check,
     ("branch", "extreme"): extremes.rewrite,
     ("branch", "always"): identities.rewrite,
@@ -67,7 +69,7 @@ REWRITES: dict[tuple[str, str], Callable[[FunctionNode, int], None]] = {
 }
 
 
-_SCANS = (("for", "scan"), ("for", "scan-from-first"), ("for", "scan-after-first"))
+_SCANS: tuple[Way, ...] = (("for", "scan"), ("for", "scan-from-first"), ("for", "scan-after-first"))
 
 
 def candidates(module: Any, file: str, line: int) -> list[Site]:
@@ -95,7 +97,7 @@ def passing(module: Any, file: str, line: int) -> Site:
     return Site(file, line, functions.at(module, file, line).__code__.co_firstlineno, "stop", "given")
 
 
-def _suitable(function: FunctionNode, line: int) -> Iterator[tuple[str, str]]:
+def _suitable(function: FunctionNode, line: int) -> Iterator[Way]:
     statements = [p for p in places(function.body) if p.statement.lineno <= line <= (p.statement.end_lineno or 0)]
     # `if empty: continue` in one line: it may have been the head that stopped, or what it governs
     heads = [p for p in statements[:-1] if _is_one_liner(p.statement) and p.statement.lineno == line]
@@ -110,9 +112,15 @@ def _is_one_liner(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.If | ast.While | ast.For) and statement.body[0].lineno == statement.lineno
 
 
-def _ways(function: FunctionNode, place: StatementPlace) -> Iterator[tuple[str, str]]:
-    """Yield the rewrites that may suit a statement, best first."""
+def _ways(function: FunctionNode, place: StatementPlace) -> Iterator[Way]:
+    """Yield the rewrites that may suit a statement, best first: by what it is, then by the expressions in it."""
+    yield from _by_kind(function, place)
+    yield from _by_expressions(function, place)
+
+
+def _by_kind(function: FunctionNode, place: StatementPlace) -> Iterator[Way]:
     statement = place.statement
+    ways: tuple[Way, ...]
     if branch.is_validation(statement) or branch.raises_first(statement):
         yield "check", "drop"
     elif isinstance(statement, ast.If):
@@ -137,13 +145,18 @@ def _ways(function: FunctionNode, place: StatementPlace) -> Iterator[tuple[str, 
         if for_loops.has_inner(statement):
             yield "for", "scans"
         yield from _SCANS
+
+
+def _by_expressions(function: FunctionNode, place: StatementPlace) -> Iterator[Way]:
+    statement = place.statement
     kinds = {type(n) for n in ast.walk(statement)} if not hasattr(statement, "body") else set()
-    if ast.IfExp in kinds and extremes.suits(statement):
-        yield "ternary", "extreme"
-    if ast.IfExp in kinds and identities.suits(statement):
-        yield "ternary", "always"
     if ast.IfExp in kinds:
-        yield from (("ternary", "where"), ("ternary", "cond"))
+        if extremes.suits(statement):
+            yield "ternary", "extreme"
+        if identities.suits(statement):
+            yield "ternary", "always"
+        yield "ternary", "where"
+        yield "ternary", "cond"
     if kinds and any(branch.asks_truth(n) for n in ast.walk(statement)):
         yield "truth", "tensor"
     if kinds and repeated_lists.suits(statement):
@@ -153,7 +166,8 @@ def _ways(function: FunctionNode, place: StatementPlace) -> Iterator[tuple[str, 
     if kinds & {ast.ListComp, ast.GeneratorExp}:
         yield from _SCANS
     if ast.Subscript in kinds and place.loop is not None and not lookup.reads(statement):
-        yield from _SCANS if isinstance(place.loop, ast.For) else (("while", "while_loop"),)
+        ways: tuple[Way, ...] = _SCANS if isinstance(place.loop, ast.For) else (("while", "while_loop"),)
+        yield from ways
     if kinds and lookup.suits(statement):
         yield "lookup", "all"
     if kinds and index_numbers.suits(function, statement.lineno):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from typing import Any
 
 import numpy as np
 import onnx
@@ -24,6 +23,7 @@ from torchferry.records.rewrites import (
     Filled,
     MadeConstant,
     NewShape,
+    Number,
     Pattern,
     Product,
     Quotient,
@@ -197,10 +197,10 @@ def _triangle(weaver: Weaver, made: Triangle) -> str:
     return weaver.op("Unsqueeze", [mask, weaver.const(list(range(lead)))]) if lead else mask
 
 
-def _number(weaver: Weaver, word: str, value: Any) -> str:
+def _number(weaver: Weaver, word: str, value: Number) -> str:
     return weaver.const(_plain(value), dtypes.of_text(f"tensor({word})"))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Number) -> float:
     """Return a number that was written as JSON can hold it."""
-    return {"inf": np.inf, "-inf": -np.inf, "nan": np.nan}.get(str(value), value)
+    return float(value) if isinstance(value, str) else value

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from torchferry.records.finding import Finding
-from torchferry.records.sites import Site
+from torchferry.records.sites import Site, SiteKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class CaptureStopped(Finding):
 class DataDependent(Finding):
     """A line that needs the value of a tensor or a plain size, and which kind of rewrite suits it ("none": no kind does)."""
 
-    kind: str
+    kind: SiteKind | Literal["none"]
     code: str
     text: str
     cleared: bool

@@ -11,7 +11,7 @@ from torchferry.capture.attempt import attempt
 from torchferry.capture.rewrites.sites import applied
 from torchferry.capture.stage import answered, ready
 from torchferry.edits.capture import Prepare, Rewrite
-from torchferry.records import Case, Finding, Remedy, Step
+from torchferry.records import Captured, Case, Finding, Remedy, Step
 from torchferry.records.findings import CaptureStopped, DataDependent, RewritesFound
 from torchferry.records.sites import Site
 from torchferry.repair.search.rewrites import Explored, explore
@@ -50,6 +50,7 @@ def _cleared(step: Step, explored: Explored, answer: Step, rewrites: Sequence[Si
 
 def _joined(step: Step, later: Step) -> Step:
     """Return the answer of a later strategy, with the attempts before it and what was noticed in them."""
+    assert isinstance(later.value, Captured)
     attempts = (*step.attempts, *later.attempts)
     before = [f for f in step.findings if not isinstance(f, CaptureStopped) and f not in later.findings]
     return replace(later, value=replace(later.value, attempts=attempts), findings=(*later.findings, *before), attempts=attempts)

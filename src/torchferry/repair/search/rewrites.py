@@ -15,7 +15,7 @@ from torchferry.capture.rewrites.syntax_tree import CannotRewrite
 from torchferry.capture.stage import answered
 from torchferry.capture.stops import data_dependence
 from torchferry.edits.capture import Prepare
-from torchferry.records import Bound, Fault, Location, Step
+from torchferry.records import Bound, Captured, Fault, Location, Step
 from torchferry.records.findings import DataDependent
 from torchferry.records.sites import Site
 from torchferry.retrace import free_sizes
@@ -85,6 +85,7 @@ def _of_use(outcome: Outcome, bound: Bound, changes: Sequence[Prepare]) -> Step 
     """Return the stage's answer for a program; a fault where torch can capture it, but not take it apart for the next stage."""
     try:
         answer = answered(outcome, bound, changes)
+        assert isinstance(answer.value, Captured)
         with free_sizes():
             answer.value.program.run_decompositions({})
     except Exception as error:  # torch may raise anything; what stops this try decides on the next

@@ -17,7 +17,7 @@ import onnx
 from torchferry import eager
 from torchferry.escape import prose
 from torchferry.files import in_words, publish_directory, weights_named, workspace
-from torchferry.records import Bound, Case, Fault, Tolerance, Translated, Trial
+from torchferry.records import Bound, Case, Fault, Tolerance, Translated, Trial, Verified
 from torchferry.records.kinds_of_values import AS_GIVEN, SIMPLEST
 from torchferry.verify.arrays import Array, array, arrays
 from torchferry.verify.coverage.lively import lively, redrawable
@@ -55,11 +55,11 @@ for output, got in zip(session.get_outputs(), session.run(None, feeds)):
 
 def write(case: Case, directory: Path) -> Path | None:
     """Write model.onnx, trial.npz and reproduce.py for the simplest failing trial; return the script, None if none failed."""
-    verified, bound = case.value("verify"), case.value("inputs")
+    verified = case.value("verify")
     if verified is None or not verified.failed:
         return None
     trial = min(verified.failed, key=lambda t: (t.weights, t.values not in SIMPLEST, sum(t.sizes.values())))
-    args = call_of(bound, trial)
+    args = call_of(case.answer(Bound), trial)
     with in_words(directory):
         directory.mkdir(parents=True, exist_ok=True)
         with workspace(near=directory / SCRIPT_NAME) as folder:
@@ -69,11 +69,11 @@ def write(case: Case, directory: Path) -> Path | None:
 
 
 def _write(case: Case, trial: Trial, args: Call, directory: Path) -> None:
-    verified, bound = case.value("verify"), case.value("inputs")
+    verified, bound = case.answer(Verified), case.answer(Bound)
     with _at(case, trial) as bench:
         part = _part(case, bench, trial, args) if bench is not None else None
         if part is None:
-            file = bench.sides.file if bench is not None else case.value("translate")
+            file = bench.sides.file if bench is not None else case.answer(Translated)
             _copy_model(Path(file.path), directory / "model.onnx")
             data = _data(bench.sides.bound if bench is not None else bound, file, args)
             words = "model.onnx is the whole file: no part of it could be proven to be all that is wrong."
@@ -89,7 +89,7 @@ def _write(case: Case, trial: Trial, args: Call, directory: Path) -> None:
 @contextmanager
 def _at(case: Case, trial: Trial) -> Iterator[Bench | None]:
     """Give what a trial was run on: both sides, with redrawn weights where it had these; None where they cannot be had again."""
-    bound, file = case.value("inputs"), case.value("translate")
+    bound, file = case.answer(Bound), case.answer(Translated)
     with Worker(time_limit=case.job.budget.time_limit) as worker:
         sides = open_sides(bound, file, worker)
         laid = sides if isinstance(sides, Fault) else laid_out(case, sides)

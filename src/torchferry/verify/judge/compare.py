@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -113,7 +114,7 @@ def _ratio(want: Array, got: Array, allowed: Tolerance) -> Array:
     return np.where(same, 0.0, np.where(np.isfinite(want) & np.isfinite(got), ratio, np.inf))
 
 
-def _pattern(name: str, what: str, where: Array, want: Array, got: Array) -> Difference:
+def _pattern(name: str, what: Literal["nan", "inf"], where: Array, want: Array, got: Array) -> Difference:
     at = _index(where, int(np.argmax(where)))
     words = f"{got[at]:.6g} instead of {want[at]:.6g} at {list(at)}, {int(where.sum())} such of {where.size}"
     return Difference(name, what, words, np.inf, np.inf, at, np.inf)

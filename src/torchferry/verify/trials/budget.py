@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 
 from torchferry import eager
-from torchferry.records import Case
+from torchferry.records import Bound, Case
 from torchferry.verify.trials.work import NO_LOOPS, Loops, Work
 
 ESSENTIAL = 4  # trials that run whatever they cost
@@ -26,7 +26,7 @@ class TrialBudget:
 
     def __init__(self, case: Case, work: Work, loops: Loops = NO_LOOPS) -> None:
         self._budget, self.work, self._loops = case.job.budget, work, loops
-        self.large = eager.weight_bytes(case.value("inputs").module) > LARGE
+        self.large = eager.weight_bytes(case.answer(Bound).module) > LARGE
         self._began = time.perf_counter()
         self._cut_short = False
         self._done = {False: 0, True: 0}  # directed? -> trials

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from torchferry.check.types import dtypes
-from torchferry.records.rewrites import Counted, Filled, Pattern, Repeated, Sizes, Triangle
+from torchferry.records.rewrites import Counted, Filled, Number, Pattern, Repeated, Sizes, Triangle
 
 
 def describe(value: np.ndarray, sizes: Sizes, slim: bool) -> Pattern | None:
@@ -42,7 +42,7 @@ def _counted(value: np.ndarray, axis: int) -> tuple[int, int] | None:
     )
 
 
-def _triangle(value: np.ndarray) -> tuple[Any, Any, int] | None:
+def _triangle(value: np.ndarray) -> tuple[Number, Number, int] | None:
     """Return the two values, inside and outside, and the diagonal of a triangular matrix."""
     outside, inside = value[0, -1], value[-1, 0]
     if value.shape[0] < 2 or _same(outside, inside):
@@ -60,7 +60,7 @@ def _same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def _number(value: Any) -> Any:
+def _number(value: Any) -> Number:
     """Return a number that JSON can hold."""
     if isinstance(value, np.bool_):
         return bool(value)

@@ -15,7 +15,7 @@ from torchferry.check.reading.incoming import child
 from torchferry.check.running.feeds import Declared
 from torchferry.check.running.run import Opened
 from torchferry.check.running.trace import Feed, Tracer
-from torchferry.records import Case, Fault, Finding, Step
+from torchferry.records import Case, Checked, Fault, Finding, Step
 from torchferry.records.findings import BakedSize, FixedSize, MovingSizes, NodeFailed, SizeSuspected
 from torchferry.repair.search.baked import freeing, guesses
 from torchferry.repair.search.baked.freeing import FreeingPlan
@@ -25,6 +25,8 @@ MOST_GUESSES = 40
 
 def searched(case: Case, step: Step) -> Step:
     """Return the answer about a file with each suspicion settled: sizes that can be freed, or what is said where none can."""
+    assert isinstance(step.value, Checked)
+    assert step.value.path is not None  # it is a file from elsewhere
     path, folder = step.value.path, case.job.workspace
     model = onnx.load(str(path), load_external_data=False)
     with child(case.job) as worker:
