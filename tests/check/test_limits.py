@@ -112,6 +112,21 @@ def test_a_limit_of_time_holds_in_every_thread() -> None:
     assert ends[1:] == ["whole"]
 
 
+def test_a_limit_of_work_is_not_used_up_by_waiting_for_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    def busy(seconds: float, share: float) -> None:
+        """Stay for so many seconds, of which this process is given a share."""
+        monkeypatch.setattr("torchferry.deadline.time.process_time", lambda: share * time.monotonic())
+        with time_limit(0.1, "the block", again=0.02, of_work=True):
+            until = time.monotonic() + seconds
+            while time.monotonic() < until:
+                pass
+
+    busy(0.3, share=0.2)
+    for seconds, share in ((30, 0.5), (30, 0.0)):  # one has had its turn, and one waits for something that never comes
+        with pytest.raises(TookTooLong):
+            busy(seconds, share)
+
+
 # --- memory -----------------------------------------------------------------------------------------
 
 WIDE = model([node("Expand", ["x", "s"], ["y"])], [value("x", 1, [1])], [value("y", 1, None)], [("s", [1 << 31])])

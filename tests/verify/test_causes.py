@@ -187,3 +187,4 @@ def test_a_wrong_rewrite_of_the_exporters_optimiser_is_left_off(tmp_path: Path, 
     assert result.ok, [(d.code, d.message) for d in result.diagnoses]
     assert [r.title for r in result.repairs] == ["leave the exporter's optimiser off"]
     assert [d.code for d in result.diagnoses if d.fixed] == ["NUM001"]
+    assert "torchferry.export" not in result.diagnoses[0].help  # that is what was called

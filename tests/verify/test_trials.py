@@ -111,3 +111,24 @@ def test_a_file_that_cuts_ids_to_32_bits_is_caught_with_a_table_or_without(rows:
     assert crossed(Clamped(rows), example, tmp_path).ok
     wrong = verdict(Clamped(rows), example, stock(Clamped(rows, cut=True), example, tmp_path / "cut.onnx"))
     assert "big-ids" in {t.values for t in wrong.trials if t.outcome == "differ"}
+
+
+class Between(nn.Module):
+    """How far between two of some sorted numbers others lie, up to a number."""
+
+    def __init__(self, counted: bool):
+        super().__init__()
+        self.counted = counted
+
+    def forward(self, edges, x):
+        right = (edges < x[..., None]).sum(-1) if self.counted else torch.searchsorted(edges, x)
+        right = right.clamp(1, edges.shape[0] - 1)
+        return (x.clamp(max=0.7) - edges[right - 1]) / (edges[right] - edges[right - 1])
+
+
+def test_numbers_that_are_searched_by_halving_stay_sorted_where_all_inputs_are_drawn_at_once(tmp_path: Path) -> None:
+    example = (torch.linspace(-1, 1, 8), torch.randn(3, 5))
+    path = stock(Between(counted=True), example, tmp_path / "m.onnx", {"edges": {0: "n"}, "x": {0: "b"}})
+    result = verdict(Between(counted=False), example, path)
+    assert result.ok, [(d.code, d.message) for d in result.diagnoses]
+    assert {t.outcome for t in result.trials if t.values == "pooled"} == {"agree"}

@@ -31,7 +31,7 @@ from torchferry.foreign.torch_operators import variable_functions
 
 T = TypeVar("T")
 
-PATIENCE = 10.0  # seconds for a call of a model up to that size on an input that we made
+PATIENCE = 10.0  # seconds, of the processor too, for a call of a model up to that size on an input that we made
 
 
 class NoAnswer(Exception):
@@ -55,7 +55,7 @@ def on_made_input(module: torch.nn.Module) -> Iterator[None]:
             yield
             return
         try:
-            with time_limit(PATIENCE, "the model", again=PATIENCE / 4):
+            with time_limit(PATIENCE, "the model", again=PATIENCE / 4, of_work=True):
                 yield
         except TookTooLong as error:
             raise NoAnswer(f"the model gave no answer within {PATIENCE:g} s") from error

@@ -38,6 +38,7 @@ class Bound:
     examples: tuple[tuple[torch.Tensor, ...], ...] = ()  # the user's further examples, flattened like the first
     prefix: str = "model."  # where the user's module sits inside `module`: to be taken off names that users see
     roles: Mapping[str, str] = field(default_factory=dict)  # input name -> what it is for; see inputs/values/roles.py
+    searched: frozenset[int] = frozenset()  # places of inputs that are searched by halving: sorted along their last axis
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ Outcome = Literal[
     "tie-order",  # they differ in the order of equal keys
     "random",  # values are drawn anew at every call
     "too-large",  # the file runs out of the memory that a trial may take
-    "undetermined",  # they differ where a decomposition has no single answer, in eager either
+    "undetermined",  # they differ where an operator of torch's has no single answer, in eager either
     "eager-cut-off",  # they differ where a kernel of torch's cuts sums off at 16 bits, and the file gives what these come to
 ]
 

@@ -18,7 +18,7 @@ NOT_COUNTED: Mapping[Outcome, str] = {
     "beyond-range": "differing at values beyond the model's range",
     "tie-order": "differing only in the order of equal values",
     "too-large": "too large for the memory that a trial may take",
-    "undetermined": "differing only where a decomposition has no single answer",
+    "undetermined": "differing only where an operator has no single answer",
     "eager-cut-off": "where torch's own kernels cut sums off on this processor, and the file does not",
     "random": "random by design, so compared by shape and dtype",
     "file-refused": "refused by the file",

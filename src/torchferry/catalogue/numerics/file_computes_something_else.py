@@ -42,7 +42,7 @@ class FileComputesSomethingElse(Rule):
                 self.code,
                 finding,
                 f"{output(seen)} is not the model's {told}{place}: {seen.words}",
-                "export with `torchferry.export`, or write this operation in another way that means the same",
+                _advice(case),
             )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:
@@ -50,6 +50,12 @@ class FileComputesSomethingElse(Rule):
         translated = any(f.seen.blame.stage == "translation" for f in case.findings(findings.OutputDiffers))
         if case.job.onnx is None and translated and off not in case.job.edits:
             yield Repair(self.code, "leave the exporter's optimiser off", off)
+
+
+def _advice(case: Case) -> str:
+    """Return what to do: whoever has exported with torchferry is not told to."""
+    another = "write this operation in another way that means the same"
+    return another if case.job.onnx is None else f"export with `torchferry.export`, or {another}"
 
 
 def bad() -> Job:

@@ -11,7 +11,7 @@ WORDS: Mapping[Outcome, str] = {
     "eager-refused": "refused by the model itself",
     "beyond-range": "at values that no model need take",
     "too-large": "too large for the memory that a trial may take",
-    "undetermined": "where a decomposition has no single answer",
+    "undetermined": "where an operator of the model has no single answer",
     "eager-cut-off": "where torch's own kernels cut sums off on this processor",
 }
 

@@ -28,11 +28,12 @@ class SmallConstantDropped(Rule):
         for finding in case.findings(findings.OutputDiffers):
             seen = finding.seen
             if seen.blame.cause == "constant-dropped":
+                again = "" if case.job.onnx is None else "with `torchferry.export`, "
                 yield diagnosis(
                     self.code,
                     finding,
                     f"the constant in `{seen.blame.code}` is missing from the file: {output(seen)} is wrong, {seen.words}",
-                    "export with `torchferry.export`, with `optimize=False`, or use a larger epsilon",
+                    f"export {again}with `optimize=False`, or use a larger epsilon",
                 )
 
     def repairs(self, case: Case, found: Diagnosis) -> Iterator[Repair]:

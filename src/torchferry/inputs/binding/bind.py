@@ -299,6 +299,7 @@ def _bound(
         feeds=feeder,
         examples=others,
         roles=dict(_roles(prepared, parts)),
+        searched=frozenset(i for i, p in enumerate(parts) if p.searched),
     )
 
 

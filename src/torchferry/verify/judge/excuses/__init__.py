@@ -12,11 +12,13 @@ from torchferry.verify.judge.excuses import (
     singular,
     step_by_step,
     undetermined,
+    unsorted,
 )
 from torchferry.verify.judge.excuses.excuse import Excuse
 
 EXCUSES: tuple[Excuse, ...] = (
     cut_off.EXCUSE,
+    unsorted.EXCUSE,
     float64_truth.EXCUSE,
     rounding.EXCUSE,
     padding.EXCUSE,
