@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.parameter import is_lazy
 
 from torchferry.eager.reached import PLAIN, is_own, slots
 from torchferry.eager.stand_ins import is_generator
@@ -14,9 +15,10 @@ from torchferry.foreign.torch_tensors import storage_identity
 
 
 def is_like(copied: torch.nn.Module, module: torch.nn.Module) -> bool:
-    """Return whether a copy has the parts, the attributes and the numbers of a model, in the same places."""
+    """Return whether a copy has the parts, the attributes and the numbers of a model, in the same places and as much shared."""
     left: list[tuple[Any, Any]] = [(copied, module)]
     seen: set[int] = set()
+    memory: set[tuple[int, int]] = set()
     while left:
         one, other = left.pop()
         if one is other or is_generator(one) or id(other) in seen:
@@ -25,7 +27,8 @@ def is_like(copied: torch.nn.Module, module: torch.nn.Module) -> bool:
         if type(one) is not type(other) or (inside := _pairs(one, other)) is None:
             return False
         left += inside
-    return True
+        memory |= {(_memory(one), _memory(other))} if _memory(other) else set()
+    return len(memory) == len({a for a, _ in memory}) == len({b for _, b in memory})
 
 
 def _pairs(one: Any, other: Any) -> list[tuple[Any, Any]] | None:
@@ -59,6 +62,16 @@ def _of_dicts(one: dict[Any, Any], other: dict[Any, Any]) -> list[tuple[Any, Any
         return None
     plain = [{k: v for k, v in dict.items(held) if isinstance(k, PLAIN)} for held in (one, other)]
     return [(plain[0][k], plain[1][k]) for k in plain[0]] if plain[0].keys() == plain[1].keys() else None
+
+
+def _memory(value: Any) -> int:
+    """Return where the memory begins that a tensor or an array looks at: an array may be one more view of a weight."""
+    while isinstance(value, np.ndarray) and isinstance(value.base, np.ndarray | torch.Tensor):
+        value = value.base
+    if isinstance(value, np.ndarray):
+        return int(value.ctypes.data)
+    plain = isinstance(value, torch.Tensor) and value.layout is torch.strided and not (value.is_meta or is_lazy(value))
+    return value.untyped_storage().data_ptr() if plain else 0
 
 
 def _same_numbers(one: torch.Tensor, other: torch.Tensor) -> bool:

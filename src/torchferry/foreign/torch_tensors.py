@@ -1,6 +1,6 @@
 """Door to what a tensor, or a packed object, keeps in C++: its version, its storage's identity, the kind of what is packed.
 
-Relies on `Tensor._version`, `Tensor._indices`, `Tensor._values`, `UntypedStorage._cdata`, on
+Relies on `Tensor._version`, `Tensor._indices`, `Tensor._values`, `UntypedStorage._cdata`, on `torch._tensor_str.PRINT_OPTS`, on
 `torch._make_per_tensor_quantized_tensor` and its twin for channels, on `torch.ScriptObject._type`, on `_c._get_method` of a
 script module, and on `torch._C._nn.pad_sequence`; all older than torch 2.
 Should they move: a copy of the values tells a write from none, `StorageWeakRef` tells storages apart, and
@@ -22,12 +22,14 @@ with relying_on("torch", "the inside of its tensors"):
     for name in ("_version", "_indices", "_values"):
         getattr(torch.Tensor, name)
     getattr(torch.UntypedStorage, "_cdata")  # noqa: B009
+    print_options = torch._tensor_str.PRINT_OPTS
     getattr(torch.ScriptObject, "_type")  # noqa: B009
 
 __all__ = [
     "packed_kind",
     "pad_sequence",
     "parts_of_sparse",
+    "printing",
     "quantised_tensor",
     "quantised_tensor_by_channel",
     "script_schema",
@@ -58,6 +60,11 @@ def parts_of_sparse(tensor: torch.Tensor) -> list[torch.Tensor]:
     if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
         return [plain.ccol_indices(), plain.row_indices(), plain.values()]
     return []
+
+
+def printing() -> dict[str, Any]:
+    """Return the settings by which tensors are printed, as torch holds them."""
+    return vars(print_options)
 
 
 def packed_kind(packed: Any) -> str:
