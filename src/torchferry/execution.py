@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import copy_context
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ def exported(job: Job, destination: Path | None, allow: Safety | None, progress:
     """Return what a job came to: its verified file is sealed and put at `destination`, or kept as long as the result lives."""
     began = time.perf_counter()
     with working(job, destination, progress) as prepared:
-        result = _hand_over(pipeline.heal(prepared, allow), destination)
+        result = _hand_over(_healed(prepared, allow), destination)
     return replace(result, seconds=time.perf_counter() - began)
 
 
@@ -32,7 +33,7 @@ def compared(job: Job, path: Path, progress: Listener | None) -> Result:
     """Return how the file at `path`, which is the job's own, compares with the job's model."""
     began = time.perf_counter()
     with working(job, None, progress) as prepared:
-        history = pipeline.heal(prepared, allow=None)
+        history = _healed(prepared, None)
     return Result("verify", history, path, time.perf_counter() - began, size_on_disk(path))
 
 
@@ -76,6 +77,11 @@ def _untouched(model: Any) -> AbstractContextManager[None]:
             yield
 
     return in_turn()
+
+
+def _healed(job: Job, allow: Safety | None) -> History:
+    """Return the job's history; what a model sets in context variables is set in a copy of the caller's context."""
+    return copy_context().run(pipeline.heal, job, allow)
 
 
 def _hand_over(history: History, destination: Path | None) -> Result:

@@ -21,6 +21,7 @@ import torchferry
 from torchferry import eager
 from torchferry.eager import process_wide
 
+TINY = 1e-310
 CHANGES: dict[str, Callable[[], Any]] = {
     "default dtype": lambda: torch.set_default_dtype(torch.float64),
     "gradients": lambda: torch.set_grad_enabled(False),
@@ -29,6 +30,14 @@ CHANGES: dict[str, Callable[[], Any]] = {
     "precision": lambda: torch.set_float32_matmul_precision("medium"),
     "benchmark": lambda: setattr(torch.backends.cudnn, "benchmark", True),
     "anomalies": lambda: torch.autograd.set_detect_anomaly(True),
+    "fast paths": lambda: torch.backends.mha.set_fastpath_enabled(False),
+    "autocast": lambda: torch.set_autocast_cache_enabled(False),
+    "sparse tensors": torch.sparse.check_sparse_tensor_invariants.enable,
+    "empty memory": lambda: setattr(torch.utils.deterministic, "fill_uninitialized_memory", False),
+    "small numbers": lambda: torch.set_flush_denormal(True),
+    "oneDNN": lambda: setattr(torch.backends.mkldnn, "deterministic", True),
+    "printing": lambda: torch.set_printoptions(precision=2),
+    "switches": lambda: sys.setswitchinterval(0.1),
     "hooks": lambda: nn.modules.module.register_module_forward_hook(lambda m, i, o: o),
     "seeds": lambda: (torch.manual_seed(7), np.random.seed(7)),
     "filters": lambda: warnings.filterwarnings("error", message="never said"),
@@ -49,6 +58,9 @@ def process() -> list[Any]:
         torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.benchmark, torch.is_anomaly_enabled(),
         len(nn.modules.module._global_forward_hooks), torch.get_rng_state().tolist(), str(np.random.get_state()),
         list(warnings.filters), np.geterr(), dict(os.environ), os.getcwd(), list(sys.path), sys.getrecursionlimit(),
+        torch.backends.mha.get_fastpath_enabled(), torch.is_autocast_cache_enabled(), str(TINY * 0.5),
+        torch.sparse.check_sparse_tensor_invariants.is_enabled(), torch.utils.deterministic.fill_uninitialized_memory,
+        torch.backends.mkldnn.deterministic, repr(torch.tensor(1.23456)), sys.getswitchinterval(),
         logging.root.level, list(logging.root.handlers), signal.getsignal(signal.SIGUSR1),
     ]  # fmt: skip
 

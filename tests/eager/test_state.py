@@ -20,7 +20,7 @@ import torchferry
 from torchferry import eager, memory
 from torchferry.capture.rewrites import sites
 from torchferry.deadline import time_limit
-from torchferry.eager import copies, state
+from torchferry.eager import copies, put_back, reached, stand_ins, state
 from torchferry.foreign.replaced import replaced
 from torchferry.foreign.torch_tracing import FakeTensorMode
 from torchferry.records.sites import Site
@@ -218,12 +218,13 @@ def test_no_line_of_saving_and_restoring_can_be_interrupted_to_leave_a_model_cha
         with eager.untouched(model, with_weights=True):
             model(x)
 
-    lines = interrupted(10**9, {state.__file__}, run)
+    files = {module.__file__ for module in (state, put_back, reached, stand_ins)}
+    lines = interrupted(10**9, files, run)
     assert lines > 300
     step = max(1, lines // 40)
     for number in [*range(1, lines, step), *range(lines - 30, lines + 1)]:
         with eager.balanced():
-            interrupted(number, {state.__file__}, run, times)
+            interrupted(number, files, run, times)
         assert seen(model) == before, f"interrupted at line {number} of {lines}"
         assert torch.is_grad_enabled()
         assert modes_work(), f"interrupted at line {number} of {lines}"

@@ -53,6 +53,13 @@ SILENT: dict[str, tuple[str, Any]] = {
     "no rows at all": ("float", np.zeros((0, 3), np.float32)),
     "text": ("text", np.array(["a", "b"])),
 }
+
+
+class Raising:
+    def __array__(self, *args: Any, **more: Any) -> Any:
+        raise RuntimeError("no numbers here")
+
+
 REFUSED: dict[str, tuple[str, Any, str]] = {
     "float to int": ("long", SIX + 0.5, "fractions"),
     "whole floats to int": ("int", SIX.astype(np.float32), "fractions"),
@@ -63,6 +70,10 @@ REFUSED: dict[str, tuple[str, Any, str]] = {
     "text for numbers": ("float", np.array([["a", "b", "c"]]), "text is no number"),
     "numbers for text": ("text", np.arange(3), "takes text"),
     "None": ("float", None, "None"),
+    "bytes without a meaning": ("float", np.zeros((2, 3), "V4"), "holds no numbers"),
+    "a tensor without values": ("float", torch.ones(2, 3, device="meta"), "cannot be turned into an array"),
+    "a sparse tensor": ("float", torch.eye(3).to_sparse(), "cannot be turned into an array"),
+    "an object that raises": ("float", Raising(), "cannot be turned into an array: no numbers here"),
     "a ragged list": ("float", [[1, 2, 3], [4]], "cannot be turned into an array"),
     "a rank that no single axis mends": ("image", np.ones(3, np.float32), "rank 1"),
 }
@@ -104,6 +115,29 @@ def test_a_single_input_may_go_by_another_name_and_extra_keys_are_dropped() -> N
         assert session.run(None, {"input": SIX.astype(np.float32)})[0].shape == (2, 3)
     with pytest.warns(CoercionWarning, match="RUN002"):
         session.run(None, {"x": SIX.astype(np.float32), "token_type_ids": SIX})
+
+
+@pytest.mark.parametrize("fed", [None, [SIX], "x", {None: SIX}, {b"x": SIX}, {("x",): SIX}])
+@pytest.mark.parametrize("strict", [True, False])
+def test_what_is_no_feed_is_refused_in_words(fed: Any, strict: bool) -> None:
+    with pytest.raises(FeedError, match=r"a feed is a dict|names of inputs are text"):
+        opened(TEXTS["float"], strict=strict).run(None, fed)
+
+
+@pytest.mark.parametrize("names", [[None], 5, "y"])
+def test_outputs_that_are_no_names_are_told(names: Any) -> None:
+    with pytest.raises(SessionError, match="a list of names"):
+        opened(TEXTS["float"]).run(names, {"x": SIX.astype(np.float32)})
+
+
+def test_other_names_each_time_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torchferry.runtime.session.MOST_ANNOUNCED", 3)
+    session = opened(TEXTS["float"])
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for number in range(9):
+            session.run(None, {"x": SIX.astype(np.float32), f"other{number}": SIX})
+    assert len(told) == 3
 
 
 def test_two_inputs_under_foreign_names_are_not_guessed() -> None:

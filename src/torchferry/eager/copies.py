@@ -11,7 +11,10 @@ from typing import Any
 import torch
 
 from torchferry import memory
-from torchferry.eager.state import open_states, reached_from
+from torchferry.eager.likeness import is_like
+from torchferry.eager.reached import reached_from
+from torchferry.eager.stand_ins import AtItsPlace, is_generator
+from torchferry.eager.state import open_states
 from torchferry.errors import UsageError
 from torchferry.foreign.torch_tensors import storage_identity
 
@@ -20,7 +23,7 @@ WHOLE_COPY_BYTES = 256 * 2**20
 
 # the user's memory that copies have for their parameters
 _shared: weakref.WeakKeyDictionary[torch.nn.Module, frozenset[int]] = weakref.WeakKeyDictionary()
-# modules of which a copy was made and looked at: whether it had nothing of theirs
+# modules of which a copy was made and looked at: whether it was like them, and had nothing of theirs
 _whole: weakref.WeakKeyDictionary[torch.nn.Module, bool] = weakref.WeakKeyDictionary()
 
 
@@ -57,9 +60,11 @@ def _copied(module: torch.nn.Module, large: bool) -> torch.nn.Module | None:
             copied = _deepcopied(module, memo)
         except Exception:  # it has ways of its own to be copied, and these fail
             return None
+    if not isinstance(copied, torch.nn.Module):
+        return None
     _rebind(copied, memo)
     if module not in _whole:
-        _whole[module] = _is_apart(copied, module)
+        _whole[module] = is_like(copied, module) and _is_apart(copied, module)
     return copied if _whole[module] else None
 
 
@@ -85,7 +90,7 @@ def _is_apart(copied: torch.nn.Module, module: torch.nn.Module) -> bool:
 def _protect(module: torch.nn.Module) -> None:
     """Have the weights of a model saved by value that will be run itself; raises UsageError where there is no room for that."""
     needed, free = weight_bytes(module), memory.free()
-    if any(isinstance(value, types.GeneratorType) for value in reached_from([module])):
+    if any(is_generator(value) for value in reached_from([module])):
         raise UsageError(
             "the model cannot be copied as a whole, and it holds a generator, of which a call may take values that nobody can "
             "put back, so none is made; give its class a `__deepcopy__` that works"
@@ -138,27 +143,11 @@ def _shared_parts(module: torch.nn.Module) -> dict[int, Any]:
         if isinstance(value, torch.Tensor):
             if value.grad_fn is not None:  # torch copies no tensor that has a history
                 parts[id(value)] = value.detach().clone()
-        elif isinstance(value, types.GeneratorType):
-            parts[id(value)] = _AtItsPlace()
+        elif is_generator(value):
+            parts[id(value)] = AtItsPlace()
         elif not isinstance(value, torch.nn.Module | dict | list | tuple | set | type) and not _can_be_copied(value, parts):
             parts[id(value)] = value
     return parts
-
-
-class _AtItsPlace:
-    """Stands for a generator in a copy of the model that holds it: what it has given away nobody can put back."""
-
-    def __iter__(self) -> _AtItsPlace:
-        return self
-
-    def __next__(self) -> Any:
-        raise UsageError(
-            "the model's forward takes the next value of a generator, which can be neither copied nor set back: a call would "
-            "change your model, so none is made; keep the values in a list, or give them to forward"
-        )
-
-    def send(self, value: Any) -> Any:
-        return next(self)
 
 
 def _can_be_copied(value: Any, parts: dict[int, Any]) -> bool:
@@ -170,13 +159,18 @@ def _can_be_copied(value: Any, parts: dict[int, Any]) -> bool:
 
 
 def _rebind(copied: torch.nn.Module, memo: dict[int, Any]) -> None:
-    """Let the copy's functions use its own parts, where the model's use the model's: deepcopy shares functions."""
+    """Let the copy's functions and weak references lead to its own parts, as the model's to the model's: deepcopy shares them."""
     for part in copied.modules():
         hooks = [t for name, t in vars(part).items() if name.endswith("_hooks") and isinstance(t, dict)]
         for table in (vars(part), *hooks):
             for name, value in list(table.items()):
                 if isinstance(value, types.FunctionType):
                     table[name] = _rebound(value, memo)
+    tables = [held for held in memo.values() if type(held) in (dict, list)]
+    for table in (*map(vars, copied.modules()), *tables):
+        for key, value in list(table.items() if isinstance(table, dict) else enumerate(table)):
+            if type(value) is weakref.ReferenceType and id(value()) in memo:
+                table[key] = weakref.ref(memo[id(value())])
 
 
 def _rebound(function: types.FunctionType, memo: dict[int, Any]) -> types.FunctionType:

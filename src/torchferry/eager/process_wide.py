@@ -22,11 +22,13 @@ import torch
 from torchferry.eager.deferred import INTERRUPTING
 from torchferry.foreign.python_warnings import filters_back
 from torchferry.foreign.torch_modules import global_hooks
+from torchferry.foreign.torch_tensors import printing
 
 Restore = Callable[[], None]
 MISSING = object()
 
-_CUDNN, _CUDA = torch.backends.cudnn, torch.backends.cuda
+_CUDNN, _CUDA, _MKLDNN = torch.backends.cudnn, torch.backends.cuda, torch.backends.mkldnn
+_INVARIANTS = torch.sparse.check_sparse_tensor_invariants
 _CALLS: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
     (torch.get_default_dtype, torch.set_default_dtype),
     (torch.get_num_threads, torch.set_num_threads),
@@ -37,14 +39,22 @@ _CALLS: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
     (_CUDA.flash_sdp_enabled, _CUDA.enable_flash_sdp),
     (_CUDA.mem_efficient_sdp_enabled, _CUDA.enable_mem_efficient_sdp),
     (_CUDA.math_sdp_enabled, _CUDA.enable_math_sdp),
+    (torch.backends.mha.get_fastpath_enabled, torch.backends.mha.set_fastpath_enabled),
+    (torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled),
+    (_INVARIANTS.is_enabled, lambda on: _INVARIANTS.enable() if on else _INVARIANTS.disable()),
+    (lambda: _TINY * 0.5 == 0, torch.set_flush_denormal),  # which nobody can be asked for
     (np.geterr, lambda known: np.seterr(**known)),
     (np.get_printoptions, lambda known: np.set_printoptions(**known)),
     (sys.getrecursionlimit, sys.setrecursionlimit),
+    (sys.getswitchinterval, sys.setswitchinterval),
 )
+_TINY = 1e-310  # without all of its digits
 _ATTRIBUTES: tuple[tuple[Any, str], ...] = (
     (_CUDNN, "benchmark"), (_CUDNN, "deterministic"), (_CUDNN, "enabled"), (_CUDNN, "allow_tf32"),
-    (torch.backends.mkldnn, "enabled"), (logging.root, "level"), (logging.root.manager, "disable"),
-    (warnings, "showwarning"), (sys, "excepthook"),
+    (_MKLDNN, "enabled"), (_MKLDNN, "deterministic"), (torch.utils.deterministic, "fill_uninitialized_memory"),
+    *((getattr(_MKLDNN, kind), "fp32_precision") for kind in ("matmul", "conv", "rnn") if hasattr(_MKLDNN, kind)),
+    (logging.root, "level"), (logging.root.manager, "disable"),
+    (warnings, "showwarning"), (sys, "excepthook"), (threading, "excepthook"),
 )  # fmt: skip
 _LISTS: tuple[Callable[[], list[Any]], ...] = (lambda: sys.path, lambda: logging.root.handlers)
 _SIGNALS = (
@@ -58,7 +68,7 @@ def ways_back() -> list[Restore]:
     ways: list[Restore] = [functools.partial(_call_back, read, write, read()) for read, write in _CALLS]
     ways += [functools.partial(_attribute_back, owner, name, getattr(owner, name)) for owner, name in _ATTRIBUTES]
     ways += [functools.partial(_list_back, listed, list(listed())) for listed in _LISTS]
-    ways += [functools.partial(_mapping_back, mapping, dict(mapping)) for mapping in (os.environ, *global_hooks())]
+    ways += [functools.partial(_mapping_back, mapping, dict(mapping)) for mapping in (os.environ, printing(), *global_hooks())]
     ways += [functools.partial(_folder_back, _folder()), filters_back()]
     if threading.current_thread() is threading.main_thread():
         ways += [functools.partial(_handler_back, number, signal.getsignal(number)) for number in _SIGNALS]

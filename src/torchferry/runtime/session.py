@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ class CoercionWarning(Worded, UserWarning):
 
 MORE = f"`error.explain()` looks deeper: it checks the file with this feed in another process, for {SECONDS:g} s at most"
 MORE_ASYNC = "`torchferry check` with this feed looks deeper"
+MOST_ANNOUNCED = 1000  # changes of feeds: a client that sends other names each time must not fill the memory
 MOST_KEPT = 64  # explanations of a session: each belongs to one message and the shapes that were fed
 
 
@@ -136,7 +137,10 @@ class InferenceSession:
 
     def _fits(self, feed: Mapping[str, Any]) -> bool:
         """Whether a feed is of arrays of the declared types. Called at every run, so it leaves the looping to the interpreter."""
-        values = list(feed.values())
+        try:
+            values = list(feed.values())
+        except AttributeError:  # it is no feed at all, which is said where it would be made to fit
+            return False
         if set(map(type, values)) != ARRAYS:
             return False
         wanted = self._dtypes if list(feed) == self._names else [self._wanted.get(name) for name in feed]
@@ -194,6 +198,7 @@ class InferenceSession:
 
     def _fitted(self, feed: Mapping[str, Any]) -> dict[str, Any]:
         """Return the feed made to fit, what was changed announced; raises FeedError where that would lose something."""
+        _refuse_other_than_names(feed)
         if self.strict:
             _refuse_foreign_bytes(feed)
             return dict(feed)
@@ -205,7 +210,8 @@ class InferenceSession:
 
     def _announce(self, changes: list[Change]) -> None:
         for change in changes:
-            if (change.kind, change.input) not in self._announced and change.kind is not FeedBfloat16:
+            known = (change.kind, change.input) in self._announced or len(self._announced) >= MOST_ANNOUNCED
+            if not known and change.kind is not FeedBfloat16:
                 self._announced.add((change.kind, change.input))
                 warnings.warn(f"{CODES[change.kind]}: {change.words}; {change.done}", CoercionWarning, stacklevel=4)
 
@@ -217,11 +223,13 @@ class InferenceSession:
 
     def _words(self, feed: Mapping[str, Any], names: Sequence[str] | None) -> str:
         """Return what is wrong with the feed, or the outputs asked for, as far as a lookup tells."""
+        if names is not None and (isinstance(names, str | bytes) or not _all_text(names)):
+            return "the outputs asked for are a list of names, or None for all of them"
         there = [o.name for o in self._session.get_outputs()] if names else []
         unknown = [name for name in names or () if name not in there]
         if unknown:
             return f"the file has no output `{unknown[0]}`{did_you_mean(unknown[0], there)}; it has {', '.join(there)}"
-        return feed_words.words(self._expected, feed)
+        return feed_words.words(self._expected, feed) if isinstance(feed, Mapping) else ""
 
     @cached_property
     def _expected(self) -> feed_words.Expected:
@@ -293,6 +301,17 @@ def _format(source: Any) -> dict[str, str]:
     if kind == "ort-format" and not named:
         return {"session.load_model_format": "ORT"}
     return {"session.load_model_format": "ONNX"} if kind == "onnx" and named else {}
+
+
+def _refuse_other_than_names(feed: Any) -> None:
+    if not isinstance(feed, Mapping):
+        raise FeedError(f"a feed is a dict, of an array for each name of an input; a {type(feed).__name__} is fed")
+    if (odd := next((key for key in feed if not isinstance(key, str)), "")) != "":
+        raise FeedError(f"the names of inputs are text; {odd!r} is a {type(odd).__name__}")
+
+
+def _all_text(names: Any) -> bool:
+    return isinstance(names, Iterable) and all(isinstance(name, str) for name in names)
 
 
 def _refuse_foreign_bytes(feed: Mapping[str, Any]) -> None:

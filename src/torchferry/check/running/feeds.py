@@ -208,13 +208,9 @@ def as_array(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
         return (value, []) if want.kind == "O" or value.dtype.kind != "O" else _from_objects(spec, value)
     if value is None:
         return Refusal(FeedNotAnArrayRefused, spec.name, f"the input `{spec.name}` is fed None"), []
-    if hasattr(value, "detach") and hasattr(value, "cpu"):
-        return _from_torch(value), [
-            Change(FeedNotAnArray, spec.name, f"`{spec.name}` is fed a {kind}, not a numpy array", CONVERTED)
-        ]
     try:
-        array = np.asarray(value)
-    except (ValueError, TypeError) as error:
+        array = _from_torch(value) if hasattr(value, "detach") and hasattr(value, "cpu") else np.asarray(value)
+    except Exception as error:  # an object may raise anything when it is asked for its numbers
         return Refusal(
             FeedNotAnArrayRefused, spec.name, f"the {kind} for `{spec.name}` cannot be turned into an array: {error}"
         ), []
@@ -316,7 +312,8 @@ def _done(value: np.ndarray, cast: np.ndarray) -> str:
 
 def _cast(value: np.ndarray, want: np.dtype) -> tuple[np.ndarray | None, str]:
     """Return the array in another type, or None and what would be lost."""
-    given = "f" if value.dtype.kind == "V" or dtypes.unknown_to_numpy(value.dtype) else value.dtype.kind
+    ours = value.dtype.kind == "V" and value.dtype.type is not np.void  # a float that numpy has no word for
+    given = "f" if ours or dtypes.unknown_to_numpy(value.dtype) else value.dtype.kind
     target = "f" if dtypes.unknown_to_numpy(want) else want.kind
     if given not in "fiub":
         return None, {"c": "the imaginary part would be lost", "U": "text is no number", "S": "text is no number"}.get(
