@@ -82,7 +82,7 @@ def _held_by(value: Any) -> list[Any]:
         case type():
             return [*_own_attributes(value).values(), *value.__bases__, *_functions_of(value)] if _is_own(value) else []
         case _ if _is_own(type(value)):
-            return [*_slots(value).values(), getattr(value, "__dict__", None), type(value)]
+            return [*_slots(value).values(), _own_dict(value), type(value)]
         case _:
             return []
 
@@ -90,6 +90,12 @@ def _held_by(value: Any) -> list[Any]:
 def _is_own(kind: type) -> bool:
     """Whether a class is neither torch's nor Python's own."""
     return str(kind.__module__).partition(".")[0] not in FOREIGN or kind.__module__.startswith("torchferry.catalogue.")
+
+
+def _own_dict(value: Any) -> dict[str, Any] | None:
+    """Return the attributes of an object; None where it has none of its own, as `list[int]`, which shows those of `list`."""
+    held = getattr(value, "__dict__", None)
+    return held if isinstance(held, dict) else None
 
 
 def _more(value: Any) -> list[Any]:
@@ -244,7 +250,8 @@ class SavedState:
             case type() if _is_own(value):
                 return [functools.partial(_attributes_back, value, _own_attributes(value))]
             case _ if _is_own(type(value)):
-                back = [functools.partial(_object_back, value, type(value), vars(value))] if hasattr(value, "__dict__") else []
+                held = _own_dict(value)
+                back = [functools.partial(_object_back, value, type(value), held)] if held is not None else []
                 return [*back, functools.partial(_slots_back, value, _slots(value))]
             case _:
                 return []
