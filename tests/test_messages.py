@@ -196,6 +196,117 @@ TOLD = [
         "(2)",
     ),
     ("ValueError: Message onnx.ModelProto exceeds maximum protobuf size of 2GB: 3000000000", "model larger than 2 GB", ""),
+    ("RuntimeError: The serialized model is larger than the 2GiB limit imposed by the protobuf", "model larger than 2 GB", ""),
+    ("batch_norm.h:52 BatchNorm !is_train_ was false. Training mode is not supported", "model in training mode, or random", ""),
+    ("UserWarning: ... when exporting the model in training-amenable mode", "model in training mode, or random", ""),
+    (
+        "Converter is not implemented (OperationDescription(domain='', operation_type='Col2Im')) onnx2torch",
+        "target runtime lacks the operator",
+        "Col2Im",
+    ),
+    (
+        "UNSUPPORTED_NODE: No importer registered for op: Unique. Attempting to import as plugin.",
+        "target runtime lacks the operator",
+        "Unique",
+    ),
+    (
+        "ERROR: builtin_op_importers.cpp:99 In function importTile: [8] Assertion failed: inputs.at(0)",
+        "target runtime lacks the operator",
+        "Tile",
+    ),
+    (
+        "[TRT] [W] Your ONNX model has been generated with INT64 weights, while TensorRT does not natively support "
+        "INT64. Attempting to cast down to INT32.",
+        "integers are narrowed",
+        "",
+    ),
+    (
+        "[E] Error Code 4: Network has dynamic or shape inputs, but no optimization profile has been defined.",
+        "target builds for sizes that it has to be told",
+        "",
+    ),
+    (
+        "OnnxRuntimeException: [ErrorCode:Fail] TensorRT execution provider is not enabled in this build.",
+        "GPU libraries missing or mismatched",
+        "TensorRT",
+    ),
+    (
+        "TypeError: quantize_static() got an unexpected keyword argument 'quant_pre_process'",
+        "package versions clash",
+        "quant_pre_process",
+    ),
+    ("onnx_cpp2py_export.cpython-39-x86_64-linux-gnu.so: undefined symbol: _ZN6google8protobuf", "package versions clash", ""),
+    ("ValueError: Expected /conv/Cast_output_0 to be an initializer", "quantiser stopped", "/conv/Cast_output_0"),
+    (
+        "  File \".../onnxruntime/quantization/quantize.py\", line 9, in quantize\n    q()\nKeyError: 'x'",
+        "quantiser stopped",
+        "KeyError",
+    ),
+    (
+        "KeyError: \"llama is not supported yet. Only ['bert'] are supported.\" transformers.onnx",
+        "architecture or task unknown to the exporter",
+        "llama",
+    ),
+    ("ValueError: torch.nn.DataParallel is not supported by ONNX exporter", "wrapped model", "model.module"),
+    (
+        "RuntimeError: Expected input at *args[0].shape[0] to be equal to 4, but got 5. please re-export",
+        "shape baked at trace",
+        "equal to 4",
+    ),
+    ("ValueError: Type <class 'my.Cache'> is not registered as a pytree node", "unsupported input/output container", "my.Cache"),
+    (
+        "Load model from trt.onnx failed:Fatal error: trt.plugins:Nms_TRT(-1) is not a registered function/op",
+        "custom operator unknown to the runtime",
+        "Nms_TRT",
+    ),
+    (
+        "Deserialize tensor w failed.GetFileLength for ./weights.pb failed:Invalid fd was supplied",
+        "external data missing or misplaced",
+        "weights.pb",
+    ),
+    (
+        "torch.onnx: Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor) should be the same",
+        "example on another device",
+        "",
+    ),
+    ("torch.onnx: Input type (double) and bias type (float) should be the same", "example does not fit the model", "double"),
+    ("RuntimeError: Found following user inputs located at [0] are mutated.", "in-place change of an input", ""),
+    (
+        "TracerWarning: There are 2 live references to the data region being modified when tracing in-place operator add_.",
+        "in-place change of an input",
+        "add_",
+    ),
+    ("ValueError: Unsupported ONNX opset version: 30", "opset unknown to the exporter", "30"),
+    (
+        "Failed to export a node '%9 : Long = onnx::Gather' (in list node %2) because it is not constant.",
+        "attribute is not constant",
+        "onnx::Gather",
+    ),
+    (
+        "UserWarning: ONNX export failed on ATen operator renorm because torch.onnx.symbolic_opset9.renorm does not exist",
+        "operator has no converter",
+        "renorm",
+    ),
+    (
+        "running Attention node. Name:'a' Status Message: hidden size should be divisible by value of num_heads",
+        "attention fused with wrong numbers",
+        "",
+    ),
+    (
+        "optimum: `use_cache` was set to `True` but the loaded model only supports `use_cache=False`",
+        "cache asked for that was not exported",
+        "use_cache=False",
+    ),
+    ("/onnx-optimizer/onnxoptimizer/passes/fuse_pad.h:48: Assertion `x` failed", "simplifier stopped", "fuse_pad"),
+    ("torch.onnx.export(model, x, f)\nSegmentation fault (core dumped)", "native code crashed", "Segmentation fault"),
+    ("onnxruntime: CUDNN failure 3: CUDNN_STATUS_BAD_PARAM", "GPU libraries missing or mismatched", "CUDNN failure 3"),
+    (
+        "Type (tensor(float16)) of output arg (y) of node (n) does not match expected type (tensor(float)). onnx",
+        "type mismatch inside the graph",
+        "",
+    ),
+    ("the result of the onnx model is different from the PyTorch model", "exported graph computes something else", ""),
+    ("torch output: [1.0, 2.0]\nonnx output: [1.5, 2.5]", "exported graph computes something else", ""),
 ]
 
 
@@ -230,6 +341,12 @@ FOREIGN = [
     "jax.errors.TracerBoolConversionError: Attempted boolean conversion of traced array with shape bool[].",
     "ValueError: could not export data to Excel: openpyxl is not installed",
     "RuntimeError: expected scalar type Half but found Float",
+    "RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED",
+    "torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised: RuntimeError: no working triton installation",
+    "Segmentation fault (core dumped)",
+    "RuntimeError: The size of tensor a (128) must match the size of tensor b (64) at non-singleton dimension 1",
+    "TypeError: __init__() got an unexpected keyword argument 'n_jobs'",
+    "RuntimeError: Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor) should be the same",
     "pip's dependency resolver: tensorboard 2.9 requires protobuf<3.20, but you have protobuf 4.21",
 ]
 

@@ -365,3 +365,11 @@ def test_registries_that_load_what_they_are_asked_for_are_never_asked() -> None:
     assert dict.items(REGISTRY) == {"one": 1, "two": 2}.items()
     assert list(OrderedDict.items(IN_ORDER)) == [("one", 1), ("two", 2)]
     assert torchferry.export(model, (torch.ones(2, 3),), budget=torchferry.Budget(trials=4, mutants=0)).ok
+
+
+def test_a_type_with_its_arguments_is_no_object_with_attributes_of_its_own() -> None:
+    model = nn.Linear(3, 3)
+    model.takes = {"sizes": list[int], "names": dict[str, int], "kinds": list[Cell]}  # type: ignore[assignment]
+    with eager.untouched_by_runs(model):
+        model.takes["sizes"] = None
+    assert model.takes == {"sizes": list[int], "names": dict[str, int], "kinds": list[Cell]}

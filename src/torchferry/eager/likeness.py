@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch.nn.parameter import is_lazy
 
-from torchferry.eager.reached import PLAIN, is_own, slots
+from torchferry.eager.reached import PLAIN, is_own, own_dict, slots
 from torchferry.eager.stand_ins import is_generator
 from torchferry.foreign.torch_tensors import storage_identity
 
@@ -53,7 +53,7 @@ def _pairs(one: Any, other: Any) -> list[tuple[Any, Any]] | None:
 
 def _of_objects(one: Any, other: Any) -> list[tuple[Any, Any]] | None:
     inside = _of_dicts(slots(one), slots(other))
-    return None if inside is None else [*inside, (getattr(one, "__dict__", None), getattr(other, "__dict__", None))]
+    return None if inside is None else [*inside, (own_dict(one), own_dict(other))]
 
 
 def _of_dicts(one: dict[Any, Any], other: dict[Any, Any]) -> list[tuple[Any, Any]] | None:

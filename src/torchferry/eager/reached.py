@@ -89,7 +89,7 @@ def _held_by(value: Any) -> list[Any]:
                 return []
             return [*own_attributes(value).values(), *value.__bases__, *_functions_of(value), type(value)]
         case _ if is_own(type(value)):
-            return [*slots(value).values(), getattr(value, "__dict__", None), type(value)]
+            return [*slots(value).values(), own_dict(value), type(value)]
         case _:
             return []
 
@@ -97,6 +97,12 @@ def _held_by(value: Any) -> list[Any]:
 def is_own(kind: type) -> bool:
     """Whether a class is neither torch's nor Python's own."""
     return str(kind.__module__).partition(".")[0] not in FOREIGN or kind.__module__.startswith("torchferry.catalogue.")
+
+
+def own_dict(value: Any) -> dict[str, Any] | None:
+    """Return the attributes of an object; None where it has none of its own, as `list[int]`, which shows those of `list`."""
+    held = getattr(value, "__dict__", None)
+    return held if isinstance(held, dict) else None
 
 
 def own_attributes(kind: type) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from torch.nn.parameter import is_lazy
 from torchferry.eager import put_back as put
 from torchferry.eager.deferred import deferred_signals, surely
 from torchferry.eager.put_back import Restore
-from torchferry.eager.reached import CACHE, cells, is_own, named_globals, reached_from, slots
+from torchferry.eager.reached import CACHE, cells, is_own, named_globals, own_dict, reached_from, slots
 from torchferry.eager.stand_ins import is_iterator, stand_in
 from torchferry.foreign.torch_dispatch import without_dispatch_modes, without_torch_function
 from torchferry.foreign.torch_tensors import parts_of_sparse
@@ -179,7 +179,8 @@ class SavedState:
 
 def _object(value: Any) -> list[Restore]:
     back: list[Restore] = [functools.partial(put.slots_back, value, slots(value))]
-    return [functools.partial(put.object_back, value, type(value), vars(value)), *back] if hasattr(value, "__dict__") else back
+    held = own_dict(value)
+    return back if held is None else [functools.partial(put.object_back, value, type(value), held), *back]
 
 
 @contextmanager

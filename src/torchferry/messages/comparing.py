@@ -41,8 +41,6 @@ MECHANISMS = (
             r"values not close enough",
             r"Outputs? values? (?:doesn't|does not|do not|don't) match between (?:the )?reference",
             r"max\w* absolute difference between the (?:output of the )?reference model and the ONNX",
-            r"(?:output|result|prediction|logit|value)s?[^\n]{0,60}(?:onnx|ort\b|onnxruntime)[^\n]{0,60}(?:differ|mismatch|not (?:the same|equal|match|close)|wrong)",
-            r"(?:onnx|ort\b|onnxruntime)[^\n]{0,80}(?:output|result|prediction|logit|value)s?[^\n]{0,60}(?:differ|mismatch|not (?:the same|equal|match|close)|wrong)",
             r"output (?:names|shape) (?:doesn't|does not|don't) match (?:the )?reference",
         ),
         "NUM001",
@@ -56,5 +54,23 @@ MECHANISMS = (
         "NUM001",
         VERIFY,
         about_export=True,
+    ),
+)
+# what people say in their own words, where nothing in the text is a tool's
+PROSE = (
+    Mechanism(
+        "exported graph computes something else",
+        "The file gives other numbers than the model: a branch, a size or a constant was frozen at the example, an operator was "
+        "translated wrongly, the model was exported in training mode, or the two are not fed the same.",
+        "`torchferry verify` says at which sizes and values, and at which line of the model, they part; `torchferry export` makes a file "
+        "that was compared.",
+        (
+            r"(?:output|result|prediction|logit|value)s?[^\n]{0,60}(?:onnx|ort\b|onnxruntime)[^\n]{0,60}(?:differ|mismatch|not (?:the same|equal|match|close)|wrong)",
+            r"(?:onnx|ort\b|onnxruntime)[^\n]{0,80}(?:output|result|prediction|logit|value)s?[^\n]{0,60}(?:differ|mismatch|not (?:the same|equal|match|close)|wrong)",
+            r"(?:torch|pt)\w* ?(?:output|result)s?:?[^\n]*\n\s*(?:onnx|ort)\w* ?(?:output|result)s?:?",
+            r"Max absolute difference[^\0]{0,400}?(?:ort_?|onnx)",
+        ),
+        "NUM001",
+        VERIFY,
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from torchferry.messages.mechanism import EXPORT, Mechanism
+from torchferry.messages.mechanism import CHECK, EXPORT, Mechanism
 
 _OWN = (
     "aten", "torch", "prim", "onnx", "prims", "quantized", "quantized_decomposed", "higher_order", "_operator", "operator",
@@ -31,6 +31,8 @@ _UNCONVERTED = (
     r"No symbolic function (?:to convert|for) (?:the )?'?(?P<op>[\w:.]+)",
     r"Unsupported (?:operator|ONNX op)s?:? '?\[?'?(?P<op>(?:aten|prims?|quantized)(?:::|\.)\w+)",
     r"KeyError: '(?P<op>aten::\w+)'",
+    r"Tensorflow op \[[^\]\n]*?: ?(?P<op>\w+)\] is not supported",
+    r"ONNX export failed on (?:ATen )?operator (?P<op>[\w:]+) because",
     r"Unknown call_function target: (?:<function )?(?P<op>[\w.]+)",
     r"(?P<op>aten::\w+) (?:is|was) not (?:supported|implemented|converted)",
     r"(?:operator|op) '?(?P<op>aten[.:]+\w+)[^\n]{0,40}(?:not (?:supported|implemented)|no (?:decomposition|translation|lowering))",
@@ -44,7 +46,7 @@ MECHANISMS = (
         "in ONNX's quantise and dequantise nodes and compares.",
         (
             *_UNCONVERTED,
-            r"Could not run '(?P<op>quantized::\w+)'",
+            r"Could not run '(?P<op>quantized::[\w.]+)'",
             r"(?P<op>quantized(?:_decomposed)?(?:::|\.)\w+)[^\n]{0,80}(?:not supported|unsupported|unrecognized|no ONNX)",
             r"(?:export|ONNX)[^\n]{0,80}(?P<op>quantized::\w+)",
             r"(?P<op>(?:aten::)?(?:fake_)?quantize_per_\w+)[^\n]{0,80}(?:not supported|only|must)",
@@ -95,6 +97,18 @@ MECHANISMS = (
         about_export=True,
     ),
     Mechanism(
+        "opset unknown to the exporter",
+        "The exporter of that torch knows no opset {opset}: it is newer than torch is.",
+        "Ask for a lower `opset_version`, or take a newer torch. torchferry takes the lowest opset that the model needs, unless told one.",
+        (
+            r"Unsupported ONNX opset version:? ?(?P<opset>\d+)",
+            r"unsupported (?:onnx )?opset[_ ]version:? ?(?P<opset>\d+)",
+            r"opset_version \(?(?P<opset>\d+)\)? (?:is )?(?:not supported|out of range|must be between)",
+        ),
+        "TRN003",
+        EXPORT,
+    ),
+    Mechanism(
         "unknown shape or rank in a symbolic",
         "The exporter needs a shape, rank or type at this operator that tracing lost on the way.",
         "The capture of torch.export keeps shapes: export through torchferry, or with `dynamo=True`. A weight that is computed in "
@@ -104,6 +118,7 @@ MECHANISMS = (
             r"unknown (?:shape|rank|channel size|input size|dtype|scalar type)",
             r"(?:input|output|kernel|tensor) (?:size|shape|rank|type)s? (?:is |are |was )?(?:not accessible|unknown|not known)",
             r"UNKNOWN_SCALAR",
+            r"ONNX symbolic expected the output of [^\n]{0,60} to be a tensor of known (?:rank|shape|type)",
             r"(?:shape|rank|dtype|type) (?:inference|information)[^\n]{0,40}(?:is |are )?(?:missing|lost|not available|unavailable)[^\n]{0,40}symbolic",
             r"Unable to (?:infer|determine|get) (?:the )?(?:rank|shape|dtype|scalar type)",
             r"Expected [^\n]{0,60}(?:rank|shape|sizes?) to be (?:known|static)",
@@ -120,6 +135,8 @@ MECHANISMS = (
         (
             r"Failed to export an ONNX attribute '(?P<op>[^']+)', since it's not constant",
             r"Failed to export (?:an )?ONNX attribute",
+            r"Failed to export a node '[^']*?(?P<op>\w+::\w+)[^']*'[^\n]*because it is not constant",
+            r"ONNX export of (?P<op>\w+) with dynamic inputs",
             r"(?:since|because) (?P<op>\w+) is not (?:a )?constant",
             r"(?:must|should|needs? to|has to) be (?:a )?constants?\b",
             r"(?:is|are) not constants?, please",
@@ -196,6 +213,14 @@ MECHANISMS = (
         EXPORT,
     ),
     Mechanism(
+        "wrapped model",
+        "The model is wrapped for training on several devices, and the exporter takes no such wrapper.",
+        "Export `model.module`.",
+        (r"torch\.nn\.DataParallel is not supported", r"DistributedDataParallel[^\n]{0,60}not supported"),
+        "",
+        EXPORT,
+    ),
+    Mechanism(
         "architecture or task unknown to the exporter",
         "That release of the exporter has no configuration for the {arch} architecture, or none for {task}.",
         "A newer optimum or transformers may; torchferry takes any transformers model from its directory: "
@@ -205,8 +230,9 @@ MECHANISMS = (
             r"Asked to export an? (?P<arch>[\w-]+) model (?:for the task|with) (?P<task>[\w-]+)",
             r"(?P<arch>[\w-]+) (?:doesn't|does not) support (?:the )?task (?P<task>[\w-]+)",
             r"(?:task|feature) (?P<task>[\w-]+)[^\n]{0,40}(?:is )?not supported[^\n]{0,30}(?:for|by)[^\n]{0,10} (?P<arch>[\w-]+)",
-            r"(?P<arch>[\w-]+) is not supported yet (?:with the task|for|\. Only)[^\n]{0,20}?(?P<task>[\w-]*)",
-            r"(?P<arch>[\w-]+) (?:model type |architecture )?(?:is )?not supported[^\n]{0,30}(?:onnx|optimum|export)",
+            r"(?P<arch>[\w-]+) is not supported yet(?: with the task| for|\. Only)[^\n]{0,20}?(?P<task>[\w-]*)",
+            r"(?P<arch>[\w-]+) (?:model type|architecture|models?) (?:is |are )?not supported[^\n]{0,30}(?:onnx|optimum|export)",
+            r"(?P<arch>[\w-]+) (?:is )?not supported[^\n]{0,30}(?:transformers\.onnx|optimum)",
             r"The (?:model )?(?:type|architecture) '?(?P<arch>[\w-]+)'? [^\n]{0,60}not (?:supported|recognized|registered)",
             r"Unrecognized configuration class[^\n]*?(?P<arch>\w+Config)",
             r"(?P<task>[\w-]+) is not a (?:supported|valid) task",
@@ -229,15 +255,30 @@ LAST = (
             r"Failed to (?:decompose|convert|translate|optimi[sz]e|serialize)[^\n]{0,60}(?:FX graph|exported program|ONNX)[^\n]*",
             r"step [123]/3 of exporting[^\0]*?<class '(?P<part>\w+)'>",
             r"(?P<part>INTERNAL ASSERT FAILED)[^\0]*?(?:onnx|jit)",
+            r"(?P<part>getTracingState: Assertion)",
+            r"(?P<part>vector::_M_range_check)[^\0]*?(?:onnx|jit)",
+            r"onnx[^\0]{0,400}?(?P<part>vector::_M_range_check)",
             r"(?P<part>Argument passed to at\(\) was not in the map)",
             r"(?P<part>(?:invalid )?unordered_map(?:::at|<K, T> key))",
             r"(?P<part>SpecViolationError)",
             r"(?P<part>PassError|Error during constant folding)[^\n]{0,100}",
+            r'File "[^"\n]*torch[/\\]_?export[/\\][^"\n]*", line \d+, in \w+\n[^\n]*\n(?P<part>\w+(?:Error|Exception))\b',
             r"torch[/\\]onnx[/\\][^\n]+\n[^\0]*?\n(?P<part>\w+(?:Error|Exception))\b",
             r"onnxscript[/\\][^\n]+\n[^\0]*?\n(?P<part>\w+(?:Error|Exception))\b",
         ),
         "",
         EXPORT,
+    ),
+    Mechanism(
+        "native code crashed",
+        "The process died inside compiled code ({part}), so there is no message: an exporter, a runtime or a driver fell over.",
+        "`torchferry` converts and runs files in a process of its own, and says at which step it dies; a newer release often does not.",
+        (
+            r"(?P<part>Segmentation fault|SIGSEGV|signal 11\b|exit code 139|SIGABRT|Illegal instruction|0xC0000005|access violation)",
+        ),
+        "",
+        CHECK,
+        about_export=True,
     ),
     Mechanism(
         "the capture failed",

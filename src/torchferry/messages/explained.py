@@ -24,12 +24,13 @@ MECHANISMS: tuple[Mechanism, ...] = (
     *converting.MECHANISMS,
     *tracing.MECHANISMS,
     *installing.MECHANISMS,
+    *comparing.PROSE,
     *converting.LAST,
 )
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|(?<=[\s^])\[\d{1,2}m")
 _ABOUT_EXPORT = re.compile(
     r"onnx|torch[./\\]_?export|torch[./\\]jit|jit\.trace|optimum|TracerWarning|\bexport(?:er|ing)\b|ExecutionProvider|fx[./\\]experimental|\[TRT\]|tensorrt"
-    r"|float32 number \S+ will be truncated",
+    r"|float32 number \S+ will be truncated|importer registered for op|builtin_op_importers|ModelImporter|trtexec|quantize_(?:static|dynamic)|\baten::|\bort_(?:session|out|inputs?)|\bopenvino\b",
     re.IGNORECASE,
 )
 _FILE = re.compile(r"(?:Load model (?:from )?|[\s'\"(=])([^\s'\"()=]+\.(?:onnx|ort))\b")

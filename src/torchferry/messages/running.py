@@ -70,6 +70,7 @@ MECHANISMS = (
         (
             r"Got invalid dimensions for input: (?P<name>\S+)[^\0]*?index: \d+ Got: (?P<got>\d+) Expected: (?P<want>\d+)",
             r"Got invalid dimensions for input",
+            r"Tensor's size\((?P<want>\d+)\) does not match data length\((?P<got>\d+)\)",
             r"Invalid rank for input: (?P<name>\S+) Got: (?P<got>\d+) Expected: (?P<want>\d+)",
             r"Non concat axis dimensions must match: Axis \d+ has mismatched dimensions of (?P<got>\d+) and (?P<want>\d+)",
             r"Input channels C is not equal to kernel channels[^\n]*?C: (?P<got>\d+) kernel channels: (?P<want>\d+)",
@@ -104,10 +105,23 @@ MECHANISMS = (
             r"(?P<part>failed to allocate a buffer of size \d+)[^\n]*(?:ERROR_CODE|onnx)",
             r"(?P<part>BFCArena[^\n]{0,80}(?:alloc|memory)[^\n]{0,60})",
             r"onnxruntime[^\n]{0,200}(?P<part>bad_?[ ]?alloc\w*)",
+            r"(?P<part>bad_?[ ]?alloc\w*)[^\n]{0,200}onnxruntime",
             r"Status Message: (?P<part>bad allocation|std::bad_alloc)",
             r"onnxruntime[^\n]{0,200}(?P<part>out of memory)",
         ),
         "RUN018",
+        CHECK,
+    ),
+    Mechanism(
+        "attention fused with wrong numbers",
+        "The optimiser put an attention node into the file with a number of heads, or a hidden size, that is not the model's.",
+        "Give `num_heads` and `hidden_size` of the model's config to the optimiser, or leave out its attention fusion.",
+        (
+            r"running (?P<node>\w*Attention) node[^\n]*divis[ai]ble by[^\n]*num_heads",
+            r"assert num_heads > 0",
+            r"hidden_size % num_heads",
+        ),
+        "",
         CHECK,
     ),
     Mechanism(
@@ -122,9 +136,23 @@ MECHANISMS = (
             r"(?P<part>Attempting to broadcast an axis by a dimension other than 1\.? ?[^\n]{0,40})",
             r"(?P<part>(?:invalid expand shape|Cannot split using values|initial_[hc] must have shape|BroadcastIterator::)[^\n]{0,100})",
             r"(?P<part>(?:left|right) operand cannot broadcast[^\n]{0,60})",
+            r"(?P<part>Expected input at \S+ to be (?:equal to|of the form|>=|<=) [^\n]{0,40}, but got [^\n]{0,20})",
         ),
         "RUN013",
         VERIFY,
+    ),
+    Mechanism(
+        "cache asked for that was not exported",
+        "The directory was exported with a key-value cache and is loaded without one, or the other way round: {part}.",
+        "Load it as it was exported, or export anew: `torchferry export hf:DIRECTORY -o onnx/` writes both steps, and `torchferry generate` "
+        "compares the text.",
+        (
+            r"(?P<part>`use_cache` was set to `?\w+`? but the loaded model only supports `use_cache=\w+`)",
+            r"(?P<part>parameters combination use_cache=\w+[^\n]{0,60} is not supported)",
+        ),
+        "",
+        "torchferry export hf:DIRECTORY -o onnx/",
+        about_export=True,
     ),
     Mechanism(
         "a node fails on this input",

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from transformers.cache_utils import (
-    CacheLayerMixin,
-    DynamicLayer,
+from transformers.cache_utils import CacheLayerMixin, DynamicLayer
+
+from torchferry.foreign.transformers_layers import (
     LinearAttentionAndFullAttentionLayer,
     LinearAttentionCacheLayerMixin,
     LinearAttentionLayer,

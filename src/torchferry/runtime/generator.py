@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import transformers
-from transformers import CONFIG_MAPPING, AutoConfig, GenerationConfig, PreTrainedConfig
+from transformers import CONFIG_MAPPING, AutoConfig, GenerationConfig, PretrainedConfig
 
 from torchferry import intake
 from torchferry.errors import FeedError, UsageError
@@ -31,7 +31,7 @@ class OnnxGenerator(Generating):
     def __init__(
         self,
         sessions: Mapping[str, Any],
-        config: PreTrainedConfig,
+        config: PretrainedConfig,
         generation_config: GenerationConfig | None = None,
         longest: int | None = None,
     ) -> None:
@@ -131,7 +131,7 @@ def _one_torch_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _named_after(config: PreTrainedConfig, kind: type[OnnxGenerator]) -> Any:
+def _named_after(config: PretrainedConfig, kind: type[OnnxGenerator]) -> Any:
     """Return the class under the name of the model's own, or of its family's: pipelines tell by it what a model can do."""
     name = (config.architectures or [kind.__name__])[0]
     if not hasattr(transformers, name):
@@ -139,13 +139,13 @@ def _named_after(config: PreTrainedConfig, kind: type[OnnxGenerator]) -> Any:
     return type(name, (kind,), {"__module__": kind.__module__, "__doc__": kind.__doc__})
 
 
-def _config(place: Path) -> PreTrainedConfig:
+def _config(place: Path) -> PretrainedConfig:
     """Return the config in a directory; that of a class which transformers does not know has the same values and no code."""
     path = place / "config.json"
     held = configs.read(path)
     with configs.reading(path):
         if held.get("model_type") not in CONFIG_MAPPING:
-            return PreTrainedConfig.from_dict(held)
+            return PretrainedConfig.from_dict(held)
         return AutoConfig.from_pretrained(place, trust_remote_code=False, local_files_only=True)
 
 

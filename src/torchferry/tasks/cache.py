@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers.cache_utils import (
-    DynamicCache,
-    DynamicLayer,
-    DynamicSlidingWindowLayer,
+from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
+
+from torchferry.errors import UsageError
+from torchferry.foreign.transformers_layers import (
     LinearAttentionAndFullAttentionLayer,
     LinearAttentionAndSlidingWindowAttentionLayer,
     LinearAttentionLayer,
+    states_missing,
 )
-
-from torchferry.errors import UsageError
 from torchferry.runtime.cache_layers import GROWING, held, states_of
 
 PLAIN = "export it without a task, as a plain model (`-o model.onnx`)"
@@ -149,7 +148,7 @@ def refuse_unknown(cache: Any, model: Any, batch: int, length: int) -> None:
         if type(layer) not in KNOWN:
             raise UsageError(
                 f"{who} keeps a {type(layer).__name__} in layer {index} of its cache, which remembers more than keys and values; "
-                f"this task has no names for that; {PLAIN}"
+                f"this task has no names for that{states_missing()}; {PLAIN}"
             )
         for kind, tensor in held(layer).items():
             if kind in GROWING and (tensor.dim() != 4 or (tensor.shape[0], tensor.shape[2]) != (batch, length)):
@@ -160,5 +159,5 @@ def refuse_unknown(cache: Any, model: Any, batch: int, length: int) -> None:
     if not any("key" in held(layer) for layer in layers):
         raise UsageError(
             f"the cache of {who} ({type(cache).__name__}) has no layer with keys and values, whose length says how long "
-            f"the text is so far; {PLAIN}"
+            f"the text is so far{states_missing()}; {PLAIN}"
         )
