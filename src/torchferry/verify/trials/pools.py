@@ -31,7 +31,7 @@ def pooled(
     tries: Tries, found: Sequence[Number], solved: Sequence[Solved], numeric: Sequence[int], seed: int
 ) -> Iterator[TrialPlan]:
     """Yield calls drawn from pools, the first ones and those that take sides which no call has taken so far."""
-    pools, sizes = _pools(tries, found, solved, numeric), _many_rows(tries, seed)
+    pools, sizes = _pools(tries, found, solved, numeric), many_rows(tries, seed)
     for one_by_one in (False, True):
         if (yield from _draws(tries, _accepted(tries, pools, seed, one_by_one), sizes, seed)):
             return
@@ -142,11 +142,11 @@ def _drawn(tries: Tries, pools: Pools, sizes: Mapping[str, int], seed: int) -> t
     return args
 
 
-def _many_rows(tries: Tries, seed: int) -> dict[str, int]:
+def many_rows(tries: Tries, seed: int, most: Sequence[int] = ROWS) -> dict[str, int]:
     """Return sizes with as many rows as cost little, or none where no size of the first axis moves."""
     names = {s.shape[0] for s in tries.bound.signature.inputs if s.shape}
     for dim in (d for d in tries.bound.signature.dims if d.name in names):
-        for rows in ROWS:
+        for rows in most:
             size = within(dim, rows)
             plan = tries.linked(TrialPlan({dim.name: size}, "random", seed + 1)) if size is not None else None
             if plan is not None and tries.budget.work.of(plan.sizes) <= GLANCE and tries.takes(plan, finite=False):
