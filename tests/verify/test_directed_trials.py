@@ -269,12 +269,39 @@ class Sure(nn.Module):
 
 
 class Ignoring(nn.Module):
+    """Beside ids, of which eager takes fewer than are tried at once."""
+
     wrong = False
 
-    def forward(self, scores, label):
-        if self.wrong:
-            return -scores.log_softmax(-1).gather(1, label.clamp(min=0)[:, None])[:, 0]
-        return F.cross_entropy(scores, label, reduction="none")
+    def __init__(self):
+        super().__init__()
+        self.table, self.head = nn.Embedding(30, 8), nn.Linear(8, 30)
+
+    def forward(self, ids, labels):
+        scores = self.head(self.table(ids)).transpose(1, 2)
+        return F.cross_entropy(scores, labels.clamp(min=0)) if self.wrong else F.cross_entropy(scores, labels)
+
+
+class YearOf(nn.Module):
+    """The year of a day: wrong on the last day of some years alone."""
+
+    wrong = False
+
+    def forward(self, day):
+        day = day + 719468
+        era = torch.div(day, 146097, rounding_mode="floor")
+        left = day - era * 146097
+        years = left - left // 1460 + (0 if self.wrong else left // 36524) - left // 146096
+        return years // 365 + era * 400
+
+
+class Apart(nn.Module):
+    """How far two moments are apart, counted in seconds since 1970."""
+
+    wrong = False
+
+    def forward(self, start, end):
+        return end.float() - start.float() if self.wrong else (end - start).float()
 
 
 class EqualTokens(nn.Module):
@@ -331,7 +358,11 @@ CASES: dict[str, tuple[type[nn.Module], tuple[Any, ...], list[Any]]] = {
     "multiples of what is divided by": (LeapYear, (torch.tensor([1987, 2004, 2011, 2024]),), [{}]),
     "two conditions on what is computed of one input": (ClockChange, (torch.randint(0, 10**6, (5,)),), [ROWS]),
     "close to a share that no score gives": (Sure, (torch.randn(3, 6),), [ROWS]),
-    "a label that a loss leaves out": (Ignoring, (torch.randn(4, 7), torch.randint(0, 7, (4,))), [ROWS, ROWS]),
+    "a label that a loss leaves out": (
+        Ignoring, (torch.randint(0, 30, (2, 6)), torch.randint(0, 30, (2, 6))), [LENGTH, LENGTH],
+    ),
+    "a day in hundreds": (YearOf, (torch.randint(18000, 19000, (6,)),), [ROWS]),
+    "moments close together and far on": (Apart, (torch.randint(0, 90000, (4,)), torch.randint(0, 90000, (4,))), [ROWS, ROWS]),
     "many tokens alike": (EqualTokens, (torch.randint(0, 50, (2, 7)),), [LENGTH]),
     "a column without a number": (Sensors, (torch.randn(2, 5, 3),), [LENGTH]),
     "unlike columns of one row": (Beside, (torch.rand(1, 6) + 1,), [{}]),

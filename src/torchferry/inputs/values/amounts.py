@@ -14,6 +14,7 @@ import torch
 from torchferry.inputs.values.roles import FLOATS, NUMBERS, Fill, InputRole, Role
 
 Draw = Callable[[torch.Tensor, torch.Generator], torch.Tensor]  # a plausible tensor -> values in float64
+COUNTED: frozenset[Role] = frozenset({"int", "ids", "number"})
 CLOSE = (
     0.0,
     2.0**-23,
@@ -111,6 +112,15 @@ def _plus(offset: float) -> Fill:
     return fill
 
 
+def _later(offset: float) -> Fill:
+    """Return the same whole numbers from another one on: two moments of today are as far apart as two of 1970."""
+
+    def fill(tensor: torch.Tensor, part: InputRole, generator: torch.Generator) -> torch.Tensor:
+        return _whole(tensor.to(torch.int64) + int(offset), tensor)
+
+    return fill
+
+
 def _rows(number: float, start: float = 0.0, offset: float = 0.0) -> Fill:
     """Return the rows of a table one after the other, evenly over all of it where there are too many, last one first.
 
@@ -196,6 +206,7 @@ AMOUNTS: Mapping[str, tuple[frozenset[Role], Callable[..., Fill]]] = {
     "powers": (NUMBERS, _around(_powers)),
     "times": (FLOATS, _times),
     "plus": (FLOATS, _plus),
+    "later": (COUNTED, _later),
     "rows": (NUMBERS, _rows),
     "numbers": (NUMBERS, _numbers),
     "between-rows": (NUMBERS, _between_rows),

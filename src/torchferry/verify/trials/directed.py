@@ -18,7 +18,7 @@ from torchferry.records.kinds_of_values import STRANGE
 from torchferry.verify.trials.constants import Number, for_input, numbers
 from torchferry.verify.trials.landmarks import handles_nan, landmarks
 from torchferry.verify.trials.plans import TrialPlan, example_sizes, in_turns
-from torchferry.verify.trials.pools import pooled
+from torchferry.verify.trials.pools import many_rows, pooled
 from torchferry.verify.trials.tables import tables
 from torchferry.verify.trials.thresholds import thresholds
 from torchferry.verify.trials.tries import Tries
@@ -38,11 +38,14 @@ DECADES = (
     "plus -1000",
 )  # fmt: skip
 WIDE = ("beyond-32-bits", "spread 100", "powers 1e+06", "whole-dtype", "spread 10000", "minus-ones")  # whole numbers
+TODAY = "later 1.7e+09"  # seconds, and what else is numbered so far on: less than 32 bits, and more than float32 tells apart
 NUMERIC = ("float", "ids", "int", "types", "positions", "lengths", "number")
 FEW_COLUMNS = 12
 SMALL = ("spread 10", "rows 6 2", "rows 6 3", "rows 6 5")  # also for numbers that something is counted by
 LARGEST_MARK = 65536  # a number that may be about a size
 MANY_ALIKE = ("duplicates", "constant", "ties")  # what is counted along a length grows with it only where numbers are alike
+IN_MANY_ROWS = ("powers 1000", "times 10")
+MANY_ROWS, MOST_IN_MANY_ROWS = (4096, 512, 128), 12
 MOST_SIZES = 24  # trials of each dim for the marks of model and file
 
 
@@ -60,6 +63,7 @@ def directed(tries: Tries, guards: Sequence[Guard], seed: int, graph: onnx.Graph
         tables(tries, seed),
         *searches,
         _against_numbers(tries, found, seed),
+        _in_many_rows(tries, found, seed),
         _sizes(tries, guards, marks, seed),
         (TrialPlan({}, v, seed + 1) for v in SPECIAL if tries.takes(TrialPlan({}, v, seed + 1), finite=False)),
         _decades(tries, seed),
@@ -115,6 +119,23 @@ def _on_both_sides(tries: Tries, values: Sequence[float], only: str, columns: in
                 yield from _in_columns(tries, plan, columns)
 
 
+def _in_many_rows(tries: Tries, found: Sequence[Number], seed: int) -> Iterator[TrialPlan]:
+    """Yield calls of many rows over all that an input's numbers span: what one row of hundreds comes by, a few rows do not."""
+    sizes, bound = many_rows(tries, seed, MANY_ROWS), tries.bound
+    if not sizes:
+        return
+    names, numeric = [s.name for s in bound.signature.inputs], _names(bound)
+    wide = [
+        TrialPlan(sizes, f"spread {value:.9g}", seed + 1, only=name if len(numeric) > 1 else "")
+        for name in numeric
+        for value in sorted(for_input(found, names.index(name)), key=abs, reverse=True)
+        if abs(value) >= 2
+    ]
+    fractions = [TrialPlan(sizes, values, seed + 1) for values in IN_MANY_ROWS] if _names(bound, ("float",)) else []
+    made = in_turns((iter(wide), iter(fractions)))
+    yield from itertools.islice((plan for plan in made if tries.takes(plan)), MOST_IN_MANY_ROWS)
+
+
 def _in_columns(tries: Tries, plan: TrialPlan, columns: int) -> Iterator[TrialPlan]:
     """Yield a call that is refused as a whole for one column at a time: the others may hold codes."""
     for column in range(columns):
@@ -140,7 +161,8 @@ def _decades(tries: Tries, seed: int) -> Iterator[TrialPlan]:
     counted = {i for d in tries.decisions.values() if d.kind == "count" for i in d.inputs}
     places = [s.name for s in tries.bound.signature.inputs]
     small = [TrialPlan({}, v, seed + 1, only=n) for v in SMALL for n in names]
-    whole = small + [TrialPlan({}, v, seed + 1, only=n) for v in WIDE for n in names if places.index(n) not in counted]
+    whole = [TrialPlan({}, TODAY, seed + 1)] if names and not counted else []
+    whole += small + [TrialPlan({}, v, seed + 1, only=n) for v in (*WIDE, TODAY) for n in names if places.index(n) not in counted]
     floats = _names(tries.bound, ("float",))
     apart = bool(counted) or len(floats) > 1  # what something is counted by is not to be a billion
     fractions = [TrialPlan({}, v, seed + 1) for v in DECADES] if floats and not counted else []

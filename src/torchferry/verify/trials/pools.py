@@ -8,7 +8,7 @@ Eager is called on many draws, which costs little; those that take a side of a c
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 
 import torch
 
@@ -31,21 +31,31 @@ def pooled(
     tries: Tries, found: Sequence[Number], solved: Sequence[Solved], numeric: Sequence[int], seed: int
 ) -> Iterator[TrialPlan]:
     """Yield calls drawn from pools, the first ones and those that take sides which no call has taken so far."""
-    pools = _accepted(tries, _pools(tries, found, solved, numeric), seed)
-    if not pools:
-        return
-    sizes = _many_rows(tries, seed)
-    for number in range(MOST_DRAWS):
+    pools, sizes = _pools(tries, found, solved, numeric), many_rows(tries, seed)
+    for one_by_one in (False, True):
+        if (yield from _draws(tries, _accepted(tries, pools, seed, one_by_one), sizes, seed)):
+            return
+
+
+def _draws(tries: Tries, pools: Pools, sizes: Mapping[str, int], seed: int) -> Generator[TrialPlan, None, bool]:
+    """Yield calls drawn from pools, and return whether eager took any of the first few."""
+    taken = False
+    for number in range(MOST_DRAWS if pools else 0):
         args = _drawn(tries, pools, sizes, seed + 100 + number)
         rows = max((a.shape[0] for a in args or () if a.dim()), default=1)
         if args is None or (number >= FEWEST and number * rows >= ALWAYS_ROWS and (number * rows > DRAWN or not _missing(tries))):
-            return
+            break
         words = "".join(f"{name}={size}, " for name, size in sizes.items())
         plan = TrialPlan(sizes, "pooled", seed, given=args, name=f"{words}values=pooled, draw {number + 1}")
         before = _sides(tries)
         anyhow = number < ALWAYS or (number < MOST_ALWAYS and number * rows < ALWAYS_ROWS)
-        if tries.takes(plan) and (anyhow or _sides(tries) > before):
-            yield plan
+        if tries.takes(plan):
+            taken = True
+            if anyhow or _sides(tries) > before:
+                yield plan
+        if number + 1 == ALWAYS and not taken:  # some number of a pool is in all of them that eager does not take
+            break
+    return taken
 
 
 def _missing(tries: Tries) -> bool:
@@ -94,12 +104,17 @@ def _beside(numbers: Sequence[float], like: torch.Tensor) -> torch.Tensor:
     return torch.tensor([w for w in (*exact, *exact, *beside) if info.min <= w <= info.max], dtype=torch.float64)
 
 
-def _accepted(tries: Tries, pools: Mapping[MovedPart, Sequence[float]], seed: int) -> dict[MovedPart, torch.Tensor]:
-    """Return the pools as far as eager takes them: all of a part's numbers, or those that it takes one by one."""
+def _accepted(
+    tries: Tries, pools: Mapping[MovedPart, Sequence[float]], seed: int, one_by_one: bool
+) -> dict[MovedPart, torch.Tensor]:
+    """Return the pools as far as eager takes them: all of a part's numbers, or those that it takes one by one.
+
+    A call of few places may come by none of the numbers that eager does not take, so that all of them are believed of a pool.
+    """
     found: dict[MovedPart, torch.Tensor] = {}
     for slot, numbers in pools.items():
         values = _beside(numbers[:MOST], tries.bound.args[slot.place])
-        if values.numel() and not _takes(tries, slot, values, seed):
+        if values.numel() and (one_by_one or not _takes(tries, slot, values, seed)):
             values = values[torch.tensor([_takes(tries, slot, v.reshape(1), seed) for v in values])]
         if values.numel():
             found[slot] = values
@@ -127,11 +142,11 @@ def _drawn(tries: Tries, pools: Pools, sizes: Mapping[str, int], seed: int) -> t
     return tuple(a.sort(dim=-1).values if n in tries.bound.searched and a.dim() else a for n, a in enumerate(args))
 
 
-def _many_rows(tries: Tries, seed: int) -> dict[str, int]:
+def many_rows(tries: Tries, seed: int, most: Sequence[int] = ROWS) -> dict[str, int]:
     """Return sizes with as many rows as cost little, or none where no size of the first axis moves."""
     names = {s.shape[0] for s in tries.bound.signature.inputs if s.shape}
     for dim in (d for d in tries.bound.signature.dims if d.name in names):
-        for rows in ROWS:
+        for rows in most:
             size = within(dim, rows)
             plan = tries.linked(TrialPlan({dim.name: size}, "random", seed + 1)) if size is not None else None
             if plan is not None and tries.budget.work.of(plan.sizes) <= GLANCE and tries.takes(plan, finite=False):
