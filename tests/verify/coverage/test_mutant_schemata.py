@@ -126,6 +126,17 @@ def test_what_cannot_change_a_number_is_no_mutant(tmp_path: Path) -> None:
     assert [m for m in made if m.what == "negated"]
 
 
+@pytest.mark.parametrize(("mode", "told"), [("linear", False), ("cubic", True)])
+def test_what_another_mode_alone_looks_at_is_no_mutant(mode: str, told: bool) -> None:
+    resize = f'y = Resize <mode: string = "{mode}", cubic_coeff_a: float = -0.75> (x, , , sizes)'
+    graph = f"g (float[1,1,2,2] x) => (float[1,1,4,4] y) <int64[4] sizes = {{1,1,4,4}}> {{ {resize} }}"
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]> {graph}')
+    values = {"x": np.zeros((1, 1, 2, 2), "float32"), "y": np.zeros((1, 1, 4, 4), "float32")}
+    made = mutants(model, values, {"sizes": np.array([1, 1, 4, 4])}, 0)
+    assert ("cubic_coeff_a changed" in {m.what for m in made}) == told
+    assert "mode changed" in {m.what for m in made}
+
+
 def test_nodes_that_compute_come_before_those_that_count_sizes(tmp_path: Path) -> None:
     model = Mixed().eval()
     path = scripted(model, IDS, tmp_path / "m.onnx", axes={"x": {0: "rows", 1: "length"}}, fold=False)

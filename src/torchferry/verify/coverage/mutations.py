@@ -139,6 +139,8 @@ def _dropped(node: onnx.NodeProto, values: Mapping[str, Array], weights: Mapping
 def _attributes(node: onnx.NodeProto, values: Mapping[str, Array], weights: Mapping[str, Array]) -> Iterator[tuple[str, Nodes]]:
     first = values.get(node.input[0], weights.get(node.input[0])) if node.input else None
     for place, attribute in enumerate(node.attribute):
+        if attribute.name == "cubic_coeff_a" and not any(a.name == "mode" and a.s == b"cubic" for a in node.attribute):
+            continue  # no other mode looks at it
         made = _copy(node)
         changed = made.attribute[place]
         match attribute.name:
