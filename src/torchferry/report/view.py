@@ -27,7 +27,7 @@ from torchferry.records import (
     TensorSpec,
     Trial,
 )
-from torchferry.records.findings import WeightsQuantised
+from torchferry.records.findings import ModelNotLoaded, ProcessEnded, WeightsQuantised
 from torchferry.records.signature import folded
 from torchferry.releases.tested import untested
 from torchferry.report import addresses, said, shown_source
@@ -296,8 +296,9 @@ def _stopped_at(case: Case) -> str:
     """Return the stage in which the work stopped, or what stopped it where that was none of the stages."""
     if not case.blocked:
         return ""
-    outside = next((d.slug for d in case.diagnoses if d.slug in ("load-failed", "process-died")), "")
-    return outside or case.steps[-1].stage
+    if case.findings(ModelNotLoaded):
+        return "load-failed"
+    return "process-died" if case.findings(ProcessEnded) else case.steps[-1].stage
 
 
 def _undiagnosed(case: Case, ok: bool) -> tuple[Diagnosis, ...]:
