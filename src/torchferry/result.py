@@ -42,7 +42,7 @@ class Result(Program):
     @property
     def ok(self) -> bool:
         """Whether there is a file and it was shown to be right. One that works only as a mended copy is not it yet."""
-        from torchferry.report.standing import unwritten
+        from torchferry.report.unwritten_repairs import unwritten
 
         return self.history.best.ok and self.path is not None and not unwritten(self.history, self.path)
 

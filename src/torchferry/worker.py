@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 GRACE = 1.0  # seconds for a run that nobody wants any more; after them its process is ended, which costs no more
 
+DEATHS = ("TimeLimit", "ProcessDied")  # what a fault is called where the child was ended, or ended: once is enough
+
 
 class Worker:
     """A child process that opens and runs models. A crash or a hang in it comes back as a Fault; then a new one is started.

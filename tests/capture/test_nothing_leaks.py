@@ -20,7 +20,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 import torchferry
 from torchferry import eager
 from torchferry.capture import patches
-from torchferry.capture.rewrites import given
+from torchferry.capture.rewrites import eager_values
 
 TorchPatcher.patch()  # torch's own changes to itself, made once, when dynamo is first used
 
@@ -38,7 +38,7 @@ class Fingerprint:
         self.code = [id(c.forward.__code__) for c in (Fine, Failing, Branching, Stuck)]
         modes = tuple(map(id, torch.overrides._get_current_function_mode_stack()))
         casting = torch.is_autocast_enabled("cpu")
-        self.flags = (Distribution._validate_args, torch.is_grad_enabled(), casting, modes, len(given._in_use))
+        self.flags = (Distribution._validate_args, torch.is_grad_enabled(), casting, modes, len(eager_values._in_use))
 
     def __eq__(self, later: object) -> bool:
         assert isinstance(later, Fingerprint)

@@ -13,11 +13,14 @@ import pytest
 import torch
 from google.protobuf.message import DecodeError
 
+import torchferry
 from torchferry import catalogue, pipeline
 from torchferry.catalogue import Entry
-from torchferry.records import Job
+from torchferry.records import Case, Fault, Job, Step
+from torchferry.records.findings import CaptureStopped
 from torchferry.report.explain import render
 from torchferry.report.shown_example import script, shown
+from torchferry.translate import register
 
 EXAMPLES = [(e, f) for e in catalogue.load() for kind in ("bad", "good") for f in e.examples(kind).values()]
 ALL = [(e, f) for e, f in EXAMPLES if f.__name__ not in getattr(e.module, "SHOWN", {})]
@@ -84,3 +87,14 @@ def test_explain_shows_the_examples_as_the_page_does(entry: Entry) -> None:
     examples = [f for kind in ("bad", "good") for f in entry.examples(kind).values()]
     assert examples
     assert all(shown(f) in render(entry) for f in examples)
+
+
+def test_code_that_is_offered_for_a_custom_operator_runs_as_it_is_pasted() -> None:
+    operator = torch.library.custom_op("torchferry_pasted::halved", mutates_args=(), schema="(Tensor x) -> Tensor")
+    said = "There was no fake impl registered for <CustomOpDef(torchferry_pasted::halved)>"
+    stopped = Step("capture", fault=Fault("RuntimeError", said), findings=(CaptureStopped("halved(x)", said, said),))
+    (found,) = catalogue.find("CAP012").rule.detect(Case(Job(), (stopped,)))
+    code = "\n".join(found.evidence)
+    exec(code, {"torch": torch, "torchferry": torchferry, "halved": operator(lambda x: x / 2)})
+    assert torch.ops.torchferry_pasted.halved.default in register.decompositions()
+    register.forget_op("torchferry_pasted::halved")

@@ -112,9 +112,9 @@ def test_an_exported_program_and_its_file_are_taken(tmp_path: Path) -> None:
     torch.export.save(program, tmp_path / "net.pt2")
     given = bound(Job(program, ()))
     loaded = bound(Job(tmp_path / "net.pt2", (X,), trust=True))
-    assert given.module.given_program is program
     assert names(given) == names(loaded) == ["x"]
-    assert torch.allclose(eager.call(loaded.module, (X,))[0], NET(X))
+    for found in (given, loaded):
+        assert torch.allclose(eager.call(found.module, (X,))[0], NET(X))
 
 
 def test_the_flat_module_shares_its_state_with_its_copy_only() -> None:

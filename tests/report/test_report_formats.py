@@ -15,7 +15,7 @@ from stories import STORIES, different, refused, verified
 from torchferry.errors import FileRefused, UsageError
 from torchferry.records import Case, Diagnosis, Fault, History, Job, Step
 from torchferry.report import from_json, html, json_, render, text
-from torchferry.report.following import following, snippet
+from torchferry.report.next_steps import following, snippet
 from torchferry.report.view import Moving, Tensor, View, see
 from torchferry.result import Result
 

@@ -24,7 +24,7 @@ from torchferry.cli.screen import console
 from torchferry.records import STAGES, Location
 from torchferry.records.evidence import Outcome
 from torchferry.report import from_json, github, html, render, text
-from torchferry.report.following import snippet
+from torchferry.report.next_steps import snippet
 from torchferry.report.view import View, see
 from torchferry.result import Result
 

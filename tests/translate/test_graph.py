@@ -13,7 +13,7 @@ from torchferry.edits.translate import OptimiserOff, PropagateNan, SessionOption
 from torchferry.files import data_name
 from torchferry.records import Job
 from torchferry.translate import translate
-from torchferry.translate.given import given
+from torchferry.translate.existing_file import as_translated
 from torchferry.translate.save import copy_model, save_external
 
 
@@ -122,13 +122,13 @@ def test_the_users_program_is_left_alone(tmp_path: Path) -> None:
 
 def test_an_existing_file_is_read_with_its_names(tmp_path: Path) -> None:
     made = agree(torch.nn.Linear(3, 2), (torch.rand(2, 3),), tmp_path, ({0: "batch"},))
-    again = given(Job(onnx=made.path)).value
+    again = as_translated(Job(onnx=made.path)).value
     assert (again.inputs, again.outputs, again.opset) == (made.inputs, made.outputs, made.opset)
 
 
 def test_a_file_that_is_none_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "no.onnx").write_bytes(b"<html>")
-    assert given(Job(onnx=tmp_path / "no.onnx")).fault is not None
+    assert as_translated(Job(onnx=tmp_path / "no.onnx")).fault is not None
 
 
 def test_a_copy_takes_its_weights_along(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import torchferry
 from torchferry import translate as stage
 from torchferry.catalogue.translate.custom_operator_without_translation import skeleton
 from torchferry.errors import UsageError
-from torchferry.report.following import snippet
+from torchferry.report.next_steps import snippet
 from torchferry.report.view import see
 from torchferry.translate.register import forget_op, register_op
 

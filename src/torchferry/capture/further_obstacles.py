@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from torchferry import eager
-from torchferry.capture import source_map, strategies, where
+from torchferry.capture import source_map, stopping_line, strategies
 from torchferry.capture.attempt import once
-from torchferry.capture.rewrites import given, sites
+from torchferry.capture.rewrites import eager_values, sites
 from torchferry.capture.rewrites.syntax_tree import CannotRewrite
 from torchferry.capture.stops import data_dependence, stop
 from torchferry.records import Bound, Fault, Finding, Location
@@ -46,8 +46,8 @@ def _one_by_one(module: Any, bound: Bound) -> Iterator[Finding]:
 
 def _next(module: Any, bound: Bound, chosen: list[Site]) -> Fault | None:
     """Return what stops a capture in which the chosen lines are given their values, or None."""
-    known = given.GivenValues()
-    with sites.applied(module, chosen), given.used_by_rewritten_code(known):
+    known = eager_values.GivenValues()
+    with sites.applied(module, chosen), eager_values.used_by_rewritten_code(known):
         try:
             eager.call(eager.fresh(module), bound.args)
         except Exception as error:  # the model's own code runs; what was changed in it does not
@@ -63,6 +63,6 @@ def _next(module: Any, bound: Bound, chosen: list[Site]) -> Fault | None:
 
 
 def _finding(module: Any, fault: Fault, place: Location) -> Finding:
-    if where.data_dependent(fault):
+    if stopping_line.data_dependent(fault):
         return data_dependence(module, fault, place, sites.candidates(module, str(place.file), int(place.line or 0)))
     return stop(fault, place)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from torchferry import eager
-from torchferry.capture import guards, piecewise, prepare, strategies, survey, unchanged, where
+from torchferry.capture import guards, piecewise, prepare, stopping_line, strategies, survey, unchanged
 from torchferry.capture.attempt import Outcome, attempt
 from torchferry.capture.rewrites.sites import applied, candidates
 from torchferry.capture.rewrites.syntax_tree import CannotRewrite
@@ -74,8 +74,8 @@ def _stopped(outcome: Outcome, bound: Bound) -> Step:
     """Return the fault that stopped a capture, and the user's line."""
     fault = outcome.attempts[0].fault
     assert fault is not None
-    place = where.locate(fault, eager.fresh(bound.module), bound)
-    stopped = stop(fault, place, tuple(where.pinned_dims(fault, bound)))
+    place = stopping_line.locate(fault, eager.fresh(bound.module), bound)
+    stopped = stop(fault, place, tuple(stopping_line.pinned_dims(fault, bound)))
     findings = (*outcome.notes, *survey.of_module(bound), stopped)
     return Step("capture", fault=fault, findings=findings, attempts=outcome.attempts)
 

@@ -6,7 +6,7 @@ import linecache
 from collections.abc import Sequence
 from typing import Any
 
-from torchferry.capture import unfiled
+from torchferry.capture import code_without_source
 from torchferry.records import Fault, Location
 from torchferry.records.findings import CaptureStopped, DataDependent
 from torchferry.records.sites import Site
@@ -14,7 +14,7 @@ from torchferry.records.sites import Site
 
 def data_dependence(module: Any, fault: Fault, place: Location, options: Sequence[Site], cleared: bool = False) -> DataDependent:
     """Return a line that needs values, with the kind of statement that it is, by the rewrites that may suit it."""
-    kind = options[0].kind if options else unfiled.kind(module, place)
+    kind = options[0].kind if options else code_without_source.kind(module, place)
     return DataDependent(kind, code_at(place), fault.line[:200], cleared, location=place)
 
 

@@ -126,11 +126,11 @@ def example_folder() -> Path:
     return Path(_kept[-1].name)
 
 
-def example_file(text: str, name: str = "model.onnx") -> Path:
+def example_file(text: str) -> Path:
     """Write a model given in onnx's text form, and return its path."""
     import onnx
 
-    path = example_folder() / name
+    path = example_folder() / "model.onnx"
     path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
     return path
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,7 +48,7 @@ def examine(case: Case, arrival: Arrival) -> Step:
     return _named_wrong(path, model, target) if misnamed else _model(job, arrival, target, model)
 
 
-def _contents(path: Path, sniffed: Sniffed, read: set[str]) -> bytes | Step:
+def _contents(path: Path, sniffed: Sniffed, read: Container[str]) -> bytes | Step:
     """Return the model's bytes, unwrapped where a repair said so; else the step that says what the file is."""
     if sniffed.kind == "onnx":
         return path.read_bytes()

@@ -11,7 +11,7 @@ from torchferry.cli.screen import console
 from torchferry.errors import UsageError
 from torchferry.escape import line, written_json
 from torchferry.records import Coverage, Tolerance
-from torchferry.report import said
+from torchferry.report import trial_words
 from torchferry.report.words import share
 
 
@@ -62,9 +62,9 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     lines += [("trials", ", ".join(f"{number} {outcome}" for outcome, number in found["trials"].items()))]
     lines += [("values", found["values"])] if "values" in found else []
     lines += [("worst", f"{share(found['worst'])} of what is allowed")]
-    lines += [("allowed", said.allowed(Tolerance(**found["tolerance"])))]
+    lines += [("allowed", trial_words.allowed(Tolerance(**found["tolerance"])))]
     counted = _coverage(found.get("coverage", {}))
-    lines += [("shown", words) for words in [said.shown(counted)] if words]
+    lines += [("shown", words) for words in [trial_words.shown(counted)] if words]
     lines += [("not shown", words) for words in counted.not_shown] + [("left out", words) for words in counted.not_done]
     lines += [("repairs", words) for words in found["repairs"]]
     lines += [("notes", words) for words in found["notes"]]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from torchferry.cli.screen import console
 from torchferry.escape import line
 from torchferry.files import write_text
-from torchferry.report.standing import unwritten
+from torchferry.report.unwritten_repairs import unwritten
 
 if TYPE_CHECKING:
     from torchferry.cli.work import Ask

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from torchferry.records import Edit
+from torchferry.records.findings.file import FileKind
 from torchferry.records.rewrites import SizeRewrite
 
 
@@ -30,7 +31,7 @@ class ReadAs(CheckEdit):
     """Read a file as what it is, whatever it is packed in or called."""
 
     name = "read-as"
-    kind: str  # as `check/reading/sniff.py` names it
+    kind: FileKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.escape import line, workflow
-from torchferry.report.shown import shown
+from torchferry.report.escaped import shown
 from torchferry.report.view import Problem, Reportable, View
 
 COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}

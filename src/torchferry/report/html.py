@@ -14,8 +14,8 @@ from torchferry.escape import html
 from torchferry.records import FAILING, Outcome
 from torchferry.report import addresses
 from torchferry.report.chart import strip
-from torchferry.report.following import Next, following
-from torchferry.report.shown import over, shown
+from torchferry.report.escaped import over, shown
+from torchferry.report.next_steps import Next, following
 from torchferry.report.view import Problem, Reportable, View, see
 from torchferry.report.words import duration, size, span
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from torchferry.escape import code, fenced, markdown
 from torchferry.report import addresses
-from torchferry.report.following import Next, following
-from torchferry.report.shown import shown
+from torchferry.report.escaped import shown
+from torchferry.report.next_steps import Next, following
 from torchferry.report.view import Mend, Problem, Reportable, View, see
 from torchferry.report.words import duration, size, span
 

@@ -106,7 +106,8 @@ def _described(name: str, what: Any) -> Iterator[str]:
     yield _prose(ast.get_docstring(node) or "")
     made_otherwise = issubclass(what, Exception) or hasattr(what, "from_pretrained")
     seen = {"__init__"} if made_otherwise else set()
-    told = [member for part in _lineage(what) for member in _members(_source(part), seen)]
+    lineage = [c for c in what.__mro__ if c.__module__.startswith("torchferry.")]
+    told = [member for part in lineage for member in _members(_source(part), seen)]
     if fields := [line for line in told if not line.startswith("###")]:
         yield "\n".join(fields)
     yield from (text for text in told if text.startswith("###"))
@@ -114,11 +115,6 @@ def _described(name: str, what: Any) -> Iterator[str]:
 
 def _source(what: Any) -> Any:
     return ast.parse(textwrap.dedent(inspect.getsource(what))).body[0]
-
-
-def _lineage(kind: type) -> list[type]:
-    """Return the class and those of ours that it is made of, without what it has from elsewhere."""
-    return [c for c in kind.__mro__ if c.__module__.startswith("torchferry.")]
 
 
 def _members(node: ast.ClassDef, seen: set[str]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from torchferry.report import addresses
-from torchferry.report.shown import over, shown
+from torchferry.report.escaped import over, shown
 from torchferry.report.view import Problem, Reportable, View
 
 LEVELS = {"error": "error", "warning": "warning", "note": "note"}

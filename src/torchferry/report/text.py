@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from torchferry.escape import visible
-from torchferry.report.following import Next, following
-from torchferry.report.shown import shown
+from torchferry.report.escaped import shown
+from torchferry.report.next_steps import Next, following
 from torchferry.report.view import Problem, Reportable, View, see
 from torchferry.report.words import duration, plural, size
 

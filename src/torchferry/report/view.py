@@ -27,11 +27,11 @@ from torchferry.records import (
     TensorSpec,
     Trial,
 )
-from torchferry.records.findings import WeightsQuantised
+from torchferry.records.findings import ModelNotLoaded, ProcessEnded, WeightsQuantised
 from torchferry.records.signature import folded
 from torchferry.releases.tested import untested
-from torchferry.report import addresses, said, shown_source
-from torchferry.report.standing import feeds_mended, unwritten
+from torchferry.report import addresses, shown_source, trial_words
+from torchferry.report.unwritten_repairs import feeds_mended, unwritten
 from torchferry.report.words import headline, lower_start, span
 
 FEED_WEIGHTS = "the weights are inputs, each by its name in the model's state_dict; `Result.save` writes a file that has them"
@@ -268,10 +268,10 @@ def of(
         fixed=folded(fixed),
         given_up=folded(given_up(case)),
         runs=runs,
-        trials=said.agreement(case.trials) if verified else "",
-        worst=said.worst(case.trials) if verified else "",
-        allowed=said.allowed(verified.tolerance) if verified else "",
-        shown=said.shown(verified.coverage) if verified else "",
+        trials=trial_words.agreement(case.trials) if verified else "",
+        worst=trial_words.worst(case.trials) if verified else "",
+        allowed=trial_words.allowed(verified.tolerance) if verified else "",
+        shown=trial_words.shown(verified.coverage) if verified else "",
         not_shown=verified.coverage.not_shown if verified else (),
         not_done=verified.coverage.not_done if verified else (),
         problems=problems,
@@ -296,8 +296,9 @@ def _stopped_at(case: Case) -> str:
     """Return the stage in which the work stopped, or what stopped it where that was none of the stages."""
     if not case.blocked:
         return ""
-    outside = next((d.slug for d in case.diagnoses if d.slug in ("load-failed", "process-died")), "")
-    return outside or case.steps[-1].stage
+    if case.findings(ModelNotLoaded):
+        return "load-failed"
+    return "process-died" if case.findings(ProcessEnded) else case.steps[-1].stage
 
 
 def _undiagnosed(case: Case, ok: bool) -> tuple[Diagnosis, ...]:

@@ -25,8 +25,8 @@ from torchferry.records import Bound, Captured, Case, Fault, Job, Signature, Ste
 from torchferry.records.findings import ComplexOperator, CustomOperator, OperatorRefused, OperatorWithoutOnnx
 from torchferry.releases import kernels
 from torchferry.translate import names, node_lines, register
+from torchferry.translate.existing_file import as_translated
 from torchferry.translate.generality import lost
-from torchferry.translate.given import given
 from torchferry.translate.limits import keep_ranges
 from torchferry.translate.normalise import dropped_checks, prepare, untranslatable
 from torchferry.translate.opset import fit
@@ -39,7 +39,7 @@ from torchferry.translate.weight_inputs import weights_as_inputs
 def translate(case: Case) -> Step:
     """Return the captured program as a file in the workspace, or every operator that stands in the way."""
     if case.job.onnx is not None:
-        return given(case.job)
+        return as_translated(case.job)
     bound, program = case.answer(Bound), case.answer(Captured).program
     given_here = case.job.translations
     translations = {**decomposed.translations(), **register.translations(), **given_here}

@@ -188,7 +188,7 @@ class _Search:
     def _object(self, value: Any) -> None:
         kind = type(value)
         self.take_all((kind, getattr(value, "__wrapped__", None)))
-        if isinstance(value, torch.nn.Module) or _may_be_models(_scope(kind)) or _is_ours(kind.__module__):
+        if isinstance(value, torch.nn.Module) or _may_be_models(_scope(kind)) or kind.__module__.startswith("torchferry."):
             self.take_all(getattr(value, "__dict__", {}).values())
             slots = (name for base in kind.__mro__ for name in getattr(base, "__slots__", ()))
             self.take_all(getattr(value, name, None) for name in slots)
@@ -207,10 +207,6 @@ def _may_be_models(scope: Scope) -> bool:
     if first in NOT_MODELS and not name.startswith(EXAMPLES):
         return False
     return may_be_a_models(file) if file else first not in sys.stdlib_module_names  # a notebook has no file
-
-
-def _is_ours(name: str) -> bool:
-    return name.startswith("torchferry.")
 
 
 def _names(code: CodeType) -> Iterator[str]:

@@ -10,11 +10,11 @@ from typing import Any
 from torchferry.capture.rewrites import (
     branch,
     conditions,
+    eager_values,
     exits,
     extremes,
     for_loops,
     functions,
-    given,
     identities,
     index_numbers,
     item_loops,
@@ -65,7 +65,7 @@ REWRITES: dict[Way, Callable[[FunctionNode, int], None]] = {
     ("store", "drop"): kept_attributes.rewrite,
     ("index", "tensor"): index_numbers.rewrite,
     ("lookup", "all"): lookup.rewrite,
-    ("stop", "given"): given.rewrite,
+    ("stop", "given"): eager_values.rewrite,
 }
 
 

@@ -24,9 +24,9 @@ class CustomOperatorWithoutFake(Rule):
         def _(x):
             return torch.empty_like(x)
 
-        @torchferry.register_op("mylib::my_op")
         def my_op_in_torch(x):
             return ...          # the same in torch operators
+        torchferry.register_op("mylib::my_op", decomposition=my_op_in_torch)
 
     Or write it in plain torch, without a custom operator.
     """
@@ -42,14 +42,14 @@ class CustomOperatorWithoutFake(Rule):
             yield Diagnosis(
                 self.code,
                 f"the custom operator `{name}` has no fake kernel, and its Python or C++ body cannot be captured",
-                f'register one with `@{short}.register_fake`, and a translation with `@torchferry.register_op("{name}")`;'
-                " or express the operator in torch",
+                f'register one with `@{short}.register_fake`, and what it computes with `torchferry.register_op("{name}",'
+                " decomposition=...)`; or express the operator in torch",
                 clues.place(finding),
                 (
                     f"@{short}.register_fake",
                     "def _(x): return torch.empty_like(x)",
-                    f'@torchferry.register_op("{name}")',
                     f"def {short}_in_torch(x): ...",
+                    f'torchferry.register_op("{name}", decomposition={short}_in_torch)',
                 ),
             )
 

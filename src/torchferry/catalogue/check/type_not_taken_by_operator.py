@@ -40,17 +40,13 @@ class TypeNotTakenByOperator(FindingRule[findings.TypeNotAllowed]):
             yield f"convert to opset {finding.newer}", ConvertOpset(finding.newer), "safe"
         if finding.to is None or finding.location is None:
             return
-        safety = _safety(finding.lossless)
+        safety: Safety = "safe" if finding.lossless else "unsafe"
         if finding.back:
             entry = OtherType(node(finding), from_=finding.type, to=finding.to, inputs=(finding.value,))
             yield f"compute it in {finding.to}", CastAround((entry,)), safety
         else:
             edit = CastOperands(node(finding), (finding.value,), finding.to)
             yield f"cast `{finding.value}` to {finding.to}", edit, safety
-
-
-def _safety(lossless: bool) -> Safety:
-    return "safe" if lossless else "unsafe"
 
 
 def bad() -> Job:

@@ -25,6 +25,7 @@ from torchferry.records.findings import (
     RunFailed,
     RuntimeDied,
 )
+from torchferry.worker import DEATHS
 
 LOOKUPS = frozenset({"Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "Scatter", "OneHot"})
 
@@ -32,7 +33,7 @@ LOOKUPS = frozenset({"Gather", "GatherElements", "GatherND", "ScatterElements", 
 def explain(tracer: Tracer, failure: Failure, feed: Feed) -> NodeFailed:
     """Return what made a node fail on a feed: an index, an empty axis, a zero, sizes that do not go together."""
     place = next((p for p in graph.places(tracer.model) if p.label == failure.node), None)
-    if failure.fault.type_name in ("TimeLimit", "ProcessDied"):
+    if failure.fault.type_name in DEATHS:
         return RuntimeDied(NodeFailure(failure.fault.text), location=Location(onnx_node=failure.node or None))
     if place is None:
         where = Location(onnx_node=failure.node or None, op=failure.op or None)

@@ -21,7 +21,7 @@ from torchferry.foreign import onnxruntime_messages
 from torchferry.records import Fault, Finding, Location
 from torchferry.records.findings import AtenOperator, NodeFailure, NodeNotInOpset, RuntimeDied, RuntimeRefused, UnusedImport
 from torchferry.releases import Target
-from torchferry.worker import Worker
+from torchferry.worker import DEATHS, Worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def _with_recipe(model: onnx.ModelProto, finding: Finding) -> Finding:
 
 def refusal(model: onnx.ModelProto | None, fault: Fault) -> RuntimeRefused | RuntimeDied:
     """Return the runtime's refusal in its own words, with the place that they name."""
-    if fault.type_name in ("TimeLimit", "ProcessDied"):
+    if fault.type_name in DEATHS:
         return RuntimeDied(NodeFailure(fault.text))
     node, op = onnxruntime_messages.node(fault.text) or ("", "")
     tensor = onnxruntime_messages.tensor(fault.text)

@@ -27,9 +27,7 @@ from torchferry.records.findings import (
     RunFailed,
     SizeSuspected,
 )
-from torchferry.worker import Worker
-
-DEATHS = ("TimeLimit", "ProcessDied")
+from torchferry.worker import DEATHS, Worker
 
 
 @dataclass(frozen=True, slots=True)

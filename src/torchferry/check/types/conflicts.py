@@ -19,18 +19,8 @@ from torchferry.records.findings import (
     TypeNotAllowed,
 )
 
-RANK = (
-    "bool",
-    "uint8",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "float16",
-    "bfloat16",
-    "float",
-    "double",
-)  # torch's promotion, roughly
+# torch's promotion, roughly
+RANK = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float", "double")
 # Operators on quantised numbers: 0 as an int8 is where 128 is as a uint8, so that a cast there is another number.
 QUANTISED = re.compile(r"Q[A-Z]|.*([Qq]uantize|Integer)")
 EXACT_IN_DOUBLE = frozenset({"uint8", "int8", "uint16", "int16", "uint32", "int32"})
@@ -45,7 +35,10 @@ def findings(model: onnx.ModelProto, types: Types) -> list[Finding]:
     found += [_branch(place, index, words, said) for place, index, words in types.branches]
     found += [_carried(place, index, words, said) for place, index, words in types.carried]
     if not found:  # a declaration is only wrong where the rest is right
-        found += [_declaration(v, d, real, place, v in outputs) for v, (d, real, place) in types.declared.items()]
+        found += [
+            DeclaredTypeWrong(value, told, real, value in outputs, place.node.op_type, location=_at(place))
+            for value, (told, real, place) in types.declared.items()
+        ]
     return found
 
 
@@ -69,7 +62,11 @@ def _agreed(conflict: Conflict, fixed: dict[str, np.ndarray], stored: set[str], 
             return word
     if wish is not None and wish in words:
         return wish
-    return max(words, key=lambda w: RANK.index(w) if w in RANK else -1)
+    return max(words, key=_rank)
+
+
+def _rank(word: str) -> int:
+    return RANK.index(word) if word in RANK else -1
 
 
 def _takes(word: str, value: np.ndarray | None, was: str) -> bool:
@@ -136,13 +133,9 @@ def _accepted(unfit: Unfit) -> str | None:
     return next((w for w in wishes[unfit.type in dtypes.FLOATS] if w in unfit.allowed), None)
 
 
-def _declaration(value: str, said: str, real: str, place: graph.NodePlace, output: bool) -> DeclaredTypeWrong:
-    return DeclaredTypeWrong(value, said, real, output, place.node.op_type, location=_at(place))
-
-
 def _branch(place: graph.NodePlace, index: int, words: list[str], said: dict[str, str]) -> BranchTypesDiffer:
     output = place.node.output[index]
-    to = said[output] if said.get(output) in words else max(words, key=lambda w: RANK.index(w) if w in RANK else -1)
+    to = said[output] if said.get(output) in words else max(words, key=_rank)
     return BranchTypesDiffer(output, index, tuple(words), to, location=_at(place))
 
 
@@ -151,7 +144,7 @@ def _carried(place: graph.NodePlace, index: int, words: list[str], said: dict[st
     node = place.node
     output = dict(enumerate(node.output)).get(index - 2 if node.op_type == "Loop" else index, "")
     floats = [w for w in words if w in dtypes.FLOATS] or words
-    to = said[output] if said.get(output) in floats else max(floats, key=lambda w: RANK.index(w) if w in RANK else -1)
+    to = said[output] if said.get(output) in floats else max(floats, key=_rank)
     return CarriedTypesDiffer(node.input[index], index, tuple(words), to, location=_at(place))
 
 

@@ -13,8 +13,6 @@ from torchferry.inputs.sizes import expressions as size_text
 from torchferry.inputs.sizes.discover import Ask
 from torchferry.inputs.sizes.probing import Axis, Shapes
 
-STATIC = object()
-
 
 @dataclass(frozen=True, slots=True)
 class Asked:

@@ -27,7 +27,6 @@ class Callee:
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     program: Any = None  # the ExportedProgram that was given instead of a module
-    unwrapped: tuple[str, ...] = ()  # the wrappers taken off, outermost first
 
     @property
     def owner(self) -> Any:
@@ -37,16 +36,12 @@ class Callee:
 
 def find(model: Any) -> Callee:
     """Return what `model` stands for, whatever it is wrapped in."""
-    wrappers: list[str] = []
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = {}
     program = None
     while (inner := _inside(model)) is not None:
-        wrappers.append(type(model).__name__)
         if isinstance(model, functools.partial):
             args, kwargs = (*model.args, *args), {**model.keywords, **kwargs}
-        if isinstance(inner, torch.export.ExportedProgram):
-            program = inner
         model = inner
     if isinstance(model, torch.export.ExportedProgram):
         program, model = model, model.module()
@@ -56,7 +51,7 @@ def find(model: Any) -> Callee:
     if args or kwargs:
         signature = inspect.signature(functools.partial(_with(signature), *args, **kwargs))
         signature = signature.replace(parameters=[p for n, p in signature.parameters.items() if n not in kwargs])
-    return Callee(module, method, function, signature, args, kwargs, program, tuple(wrappers))
+    return Callee(module, method, function, signature, args, kwargs, program)
 
 
 def _materialised(module: torch.nn.Module | None) -> None:

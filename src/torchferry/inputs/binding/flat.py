@@ -63,16 +63,6 @@ def _as_given(tensor: Any, kind: type | None) -> Any:
     return tensor
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """Something that copies of a module share: a program is never written to, and it holds all the weights."""
-
-    value: Any
-
-    def __deepcopy__(self, memo: Any) -> Kept:
-        return self
-
-
 class Flat(torch.nn.Module):
     """The user's model (`model`) behind a plain signature; made by `flat_module`, which gives it its forward."""
 
@@ -83,14 +73,8 @@ class Flat(torch.nn.Module):
         self.function = callee.function
         self.method = callee.method
         self.given_args, self.given_kwargs = callee.args, dict(callee.kwargs)
-        self._program = Kept(callee.program)
         self.recipe = recipe
         self.training = bool(getattr(callee.module, "training", False))  # a frozen script has no mode
-
-    @property
-    def given_program(self) -> Any:
-        """The ExportedProgram that the user brought instead of a module, or None."""
-        return self._program.value
 
     def run(self, tensors: Sequence[Any]) -> tuple[torch.Tensor, ...]:
         """Return the outputs as tensors, in the order of `named_outputs`."""

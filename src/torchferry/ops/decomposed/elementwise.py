@@ -21,15 +21,19 @@ def signed(x: Tensor) -> Tensor:
     return (x < 0) | ((x == 0) & (x.reciprocal() < 0)) if x.is_floating_point() else x < 0
 
 
+def _size(x: Tensor) -> Tensor:
+    return (x if x.is_floating_point() else x.to(torch.get_default_dtype())).abs()
+
+
 def copysign(self: Tensor, other: Tensor) -> Tensor:
     """Return the size of one with the sign of the other."""
-    size = (self if self.is_floating_point() else self.to(torch.get_default_dtype())).abs()
+    size = _size(self)
     return torch.where(signed(other), -size, size)
 
 
 def copysign_scalar(self: Tensor, other: float) -> Tensor:
     """Return the size of a tensor with the sign of a number."""
-    size = (self if self.is_floating_point() else self.to(torch.get_default_dtype())).abs()
+    size = _size(self)
     return -size if str(float(other)).startswith("-") else size.clone()
 
 
@@ -40,18 +44,19 @@ def _alike(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 def fmax(self: Tensor, other: Tensor) -> Tensor:
     """Return the larger; a NaN loses against a number."""
-    if not (self.is_floating_point() or other.is_floating_point()):
-        return torch.maximum(self, other)
-    self, other = _alike(self, other)
-    return torch.where(self.isnan() | (other >= self), torch.where(other.isnan(), self, other), self)
+    return _outermost(self, other, torch.maximum, torch.ge)
 
 
 def fmin(self: Tensor, other: Tensor) -> Tensor:
     """Return the smaller; a NaN loses against a number."""
+    return _outermost(self, other, torch.minimum, torch.le)
+
+
+def _outermost(self: Tensor, other: Tensor, of_whole: Callable[..., Tensor], beats: Callable[..., Tensor]) -> Tensor:
     if not (self.is_floating_point() or other.is_floating_point()):
-        return torch.minimum(self, other)
+        return of_whole(self, other)
     self, other = _alike(self, other)
-    return torch.where(self.isnan() | (other <= self), torch.where(other.isnan(), self, other), self)
+    return torch.where(self.isnan() | beats(other, self), torch.where(other.isnan(), self, other), self)
 
 
 def frexp(self: Tensor) -> tuple[Tensor, Tensor]:

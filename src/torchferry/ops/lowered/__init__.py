@@ -13,7 +13,7 @@ from onnx_ir.passes import common
 
 from torchferry.ops.draft import Draft
 from torchferry.ops.lowered import elementwise, movement, normalisation, reductions, shapes
-from torchferry.ops.lowered.schema import fits, known, needed, since, trim
+from torchferry.ops.lowered.schema import fits, known, needed, since, standard_nodes, trim
 
 Lowering = Callable[[Draft, int], Sequence[ir.Value] | None]
 TABLE: dict[str, tuple[int, Lowering]] = {
@@ -30,7 +30,7 @@ __all__ = ["floors", "lower", "needed", "raise_to"]
 def lower(model: ir.Model, wanted: int) -> list[ir.Node]:
     """Rewrite the model for an older opset, in place; return the nodes that cannot be expressed in it."""
     common.ShapeInferencePass()(model)  # schemas are chosen by dtype, and inner values may lack theirs
-    left = [node for node in list(_standard_nodes(model)) if not _lowered(node, model.opset_imports[""], wanted)]
+    left = [node for node in standard_nodes(model) if not _lowered(node, model.opset_imports[""], wanted)]
     common.RemoveUnusedNodesPass()(model)
     if not left and wanted < 12:  # before 12 a constant has no other form than `value`
         common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
@@ -40,20 +40,13 @@ def lower(model: ir.Model, wanted: int) -> list[ir.Node]:
 def raise_to(model: ir.Model, wanted: int) -> list[ir.Node]:
     """Return the nodes whose meaning changed between the model's opset and a newer one."""
     now = model.opset_imports[""]
-    return [n for n in _standard_nodes(model) if since(n, wanted) != since(n, now) and not fits(n, wanted, now)]
+    return [n for n in standard_nodes(model) if since(n, wanted) != since(n, now) and not fits(n, wanted, now)]
 
 
 def floors(node: ir.Node, now: int) -> int:
     """Return the lowest opset in which a node of opset `now` can be expressed."""
-    return next((v for v in range(TABLE.get(node.op_type, (7, None))[0], now) if _reachable(node, now, v)), now)
-
-
-def _reachable(node: ir.Node, now: int, opset: int) -> bool:
-    return since(node, now) <= opset or fits(node, opset, now)
-
-
-def _standard_nodes(model: ir.Model) -> list[ir.Node]:
-    return [n for n in ir.traversal.RecursiveGraphIterator(model.graph) if n.domain in ("", "ai.onnx")]
+    lowest, _ = TABLE.get(node.op_type, (7, None))
+    return next((v for v in range(lowest, now) if since(node, now) <= v or fits(node, v, now)), now)
 
 
 def _lowered(node: ir.Node, now: int, wanted: int) -> bool:

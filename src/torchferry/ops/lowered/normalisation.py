@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import onnx_ir as ir
 
 from torchferry.ops.draft import Draft, attribute
-from torchferry.ops.lowered.reductions import reduced
+from torchferry.ops.lowered.reductions import mean
 
 
 def _layer_normalization(draft: Draft, wanted: int) -> Sequence[ir.Value] | None:
@@ -20,9 +20,9 @@ def _layer_normalization(draft: Draft, wanted: int) -> Sequence[ir.Value] | None
     axes = list(range(first % rank, rank))
     wide = value.dtype if value.dtype == ir.DataType.DOUBLE else ir.DataType.FLOAT  # the spec computes in float
     x = value if value.dtype == wide else draft("Cast", value, to=int(wide), dtype=wide)
-    mean = reduced(draft, "ReduceMean", x, axes, wanted)
-    centred = draft("Sub", x, mean, dtype=wide)
-    variance = reduced(draft, "ReduceMean", draft("Mul", centred, centred, dtype=wide), axes, wanted)
+    middle = mean(draft, x, axes, wanted)
+    centred = draft("Sub", x, middle, dtype=wide)
+    variance = mean(draft, draft("Mul", centred, centred, dtype=wide), axes, wanted)
     epsilon = draft.constant(attribute(node, "epsilon", 1e-5), wide)
     deviation = draft("Sqrt", draft("Add", variance, epsilon, dtype=wide), dtype=wide)
     normal = draft("Div", centred, deviation, dtype=wide)
@@ -30,7 +30,9 @@ def _layer_normalization(draft: Draft, wanted: int) -> Sequence[ir.Value] | None
         normal = draft("Cast", normal, to=int(value.dtype), dtype=value.dtype)
     result = draft("Mul", normal, scale, dtype=value.dtype)
     result = result if bias is None else draft("Add", result, bias, dtype=value.dtype)
-    return [result, mean, draft("Reciprocal", deviation, dtype=wide)][: len(node.outputs)] if len(node.outputs) > 1 else [result]
+    return (
+        [result, middle, draft("Reciprocal", deviation, dtype=wide)][: len(node.outputs)] if len(node.outputs) > 1 else [result]
+    )
 
 
 def _softmax(op_type: str) -> Callable[[Draft, int], Sequence[ir.Value] | None]:

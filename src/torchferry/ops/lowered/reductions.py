@@ -13,11 +13,11 @@ AXES_BECAME_INPUT = {"ReduceSum": 13} | {
 }
 
 
-def reduced(draft: Draft, op_type: str, value: ir.Value, axes: Sequence[int], wanted: int, keepdims: int = 1) -> ir.Value:
-    """Add a Reduce node in the form that the wanted opset has."""
-    if wanted < AXES_BECAME_INPUT[op_type]:
-        return draft(op_type, value, axes=list(axes), keepdims=keepdims, dtype=value.dtype)
-    return draft(op_type, value, draft.constant(axes, "int64"), keepdims=keepdims, dtype=value.dtype)
+def mean(draft: Draft, value: ir.Value, axes: Sequence[int], wanted: int) -> ir.Value:
+    """Add the mean over axes, which it keeps, in the form that the wanted opset has."""
+    if wanted < AXES_BECAME_INPUT["ReduceMean"]:
+        return draft("ReduceMean", value, axes=list(axes), keepdims=1, dtype=value.dtype)
+    return draft("ReduceMean", value, draft.constant(axes, "int64"), keepdims=1, dtype=value.dtype)
 
 
 def _reduce(op_type: str) -> Callable[[Draft, int], Sequence[ir.Value] | None]:

@@ -22,8 +22,12 @@ MEANS_ELSE_FROM = {"GroupNormalization": 21, "GridSample": 20, "DFT": 20}
 def needed(model: ir.Model) -> int:
     """Return the lowest opset at which every node's schema is the one it was written for."""
     now = model.opset_imports.get("", 1)
-    nodes = (n for n in ir.traversal.RecursiveGraphIterator(model.graph) if n.domain in ("", "ai.onnx"))
-    return max((since(node, now) for node in nodes), default=1)
+    return max((since(node, now) for node in standard_nodes(model)), default=1)
+
+
+def standard_nodes(model: ir.Model) -> list[ir.Node]:
+    """Return the nodes of ONNX's own operators, those of subgraphs included."""
+    return [n for n in ir.traversal.RecursiveGraphIterator(model.graph) if n.domain in ("", "ai.onnx")]
 
 
 def since(node: ir.Node, opset: int) -> int:
@@ -83,13 +87,9 @@ def _types_fit(node: ir.Node, schema: onnx.defs.OpSchema) -> bool:
         if value is None or value.dtype is None or not formal:
             continue
         allowed = formal[min(index, len(formal) - 1)].types
-        if f"tensor({_type_word(value.dtype)})" not in allowed:
+        if f"tensor({value.dtype.name.lower()})" not in allowed:
             return False
     return True
-
-
-def _type_word(dtype: ir.DataType) -> str:
-    return {"FLOAT": "float", "DOUBLE": "double"}.get(dtype.name, dtype.name.lower())
 
 
 def _schema(node: ir.Node, opset: int) -> onnx.defs.OpSchema | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from torchferry import eager
-from torchferry.capture import further_obstacles, strategies, where
+from torchferry.capture import further_obstacles, stopping_line, strategies
 from torchferry.capture.attempt import attempt
 from torchferry.capture.rewrites.sites import applied
 from torchferry.capture.stage import answered, ready
@@ -27,7 +27,7 @@ def searched(case: Case, step: Step) -> Step:
     with ready(case) as bound:
         module = eager.fresh(bound.module)
         with applied(module, rewrites):
-            by_values = where.data_dependent(step.fault) or where.pinned(step.fault)
+            by_values = stopping_line.data_dependent(step.fault) or stopping_line.pinned(step.fault)
             explored = explore(bound, changes, (step.fault, stopped.location)) if by_values else Explored(())
             if explored.answer is not None:
                 return _cleared(step, explored, explored.answer, rewrites)

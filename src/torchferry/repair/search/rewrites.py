@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchferry import eager
-from torchferry.capture import strategies, unchanged, where
+from torchferry.capture import stopping_line, strategies, unchanged
 from torchferry.capture.attempt import Outcome, attempt
 from torchferry.capture.rewrites import sites
 from torchferry.capture.rewrites.syntax_tree import CannotRewrite
@@ -76,7 +76,7 @@ def _try(module: Any, bound: Bound, changes: Sequence[Prepare], chosen: list[Sit
         if isinstance(answer, Step):
             return answer
         with sites.applied(module, chosen):
-            return answer, where.locate(answer, module, bound)
+            return answer, stopping_line.locate(answer, module, bound)
     except CannotRewrite as error:
         return Fault.of(error), None
 

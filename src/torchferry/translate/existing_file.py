@@ -15,7 +15,7 @@ from torchferry.translate.provenance import provenance
 from torchferry.translate.save import save
 
 
-def given(job: Job) -> Step:
+def as_translated(job: Job) -> Step:
     """Return the job's own file as a Translated; with edits, a changed copy of it in the workspace."""
     assert job.onnx is not None
     path = Path(job.onnx)
