@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 from small import POSITIONS
 
@@ -98,3 +99,17 @@ def test_what_documents_ask_beyond_greedy_search_is_left_to_transformers(name: s
 def test_a_document_that_is_missing_is_left_to_transformers(name: str, copied: Path) -> None:
     (copied / name).unlink()
     assert Writer.of(copied, threads=1) is None
+
+
+@pytest.mark.parametrize("said", [["GPT2Tokenizer"], {"a": 1}, 7])
+def test_a_class_that_is_no_name_is_left_to_transformers(said: Any, copied: Path) -> None:
+    path = copied / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | {"tokenizer_class": said}), encoding="utf-8")
+    assert Writer.of(copied, threads=1) is None
+
+
+def test_another_graph_in_the_directory_is_refused_in_words(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = '<ir_version: 8, opset_import: ["": 18]> g (float[N] x) => (float[N] y) { y = Relu (x) }'
+    (copied / "model.onnx").write_bytes(onnx.parser.parse_model(other).SerializeToString())
+    assert main(["generate", str(copied), "hello there"]) != 0
+    assert "no text can be written" in capsys.readouterr().err

@@ -110,6 +110,22 @@ def test_a_creation_error_is_explained(tmp_path: Path) -> None:
         InferenceSession(tmp_path / "page.onnx")
 
 
+def test_onnxruntime_prints_nothing_of_a_file_that_does_not_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (float[N] x) => (float[N] y) <float[1] w = {1}> { y = Add (x, w) }'
+    )
+    tensor = model.graph.initializer[0]
+    del tensor.float_data[:]
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="weights/..")
+    (tmp_path / "weights").write_bytes(bytes(4))
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(SessionError):
+        InferenceSession(path)
+    assert capsys.readouterr().out == ""
+
+
 def test_positions_beyond_a_table_are_an_error_here(tmp_path: Path) -> None:
     text = """<ir_version: 8, opset_import: ["": 18]> g (int64 n) => (float[2] y)
         <float[3, 2] w = {1, 2, 3, 4, 5, 6}, int64 zero = {0}, int64 one = {1}, int64[1] first = {0}> {

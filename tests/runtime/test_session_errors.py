@@ -16,6 +16,7 @@ import onnx
 import onnxruntime
 import pytest
 
+import torchferry
 from torchferry import catalogue, worker
 from torchferry.check.reading.fingerprint import CERTIFICATE_KEY
 from torchferry.records import Tolerance
@@ -202,3 +203,20 @@ def test_functions_without_end_are_refused_before_they_are_written_out(tmp_path:
     for source in (tmp_path / "model.onnx", model.SerializeToString()):
         with pytest.raises(SessionError, match="functions call each other"):
             InferenceSession(source)
+
+
+def test_functions_that_lead_too_deep_are_refused_before_the_stack_is_full(tmp_path: Path) -> None:
+    """Three thousand functions, each of which calls the one before."""
+    own = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("d", 1)]
+    calls = [onnx.helper.make_node(f"f{i - 1}" if i else "Relu", ["a"], ["b"], domain="d" if i else "") for i in range(3001)]
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18, "d": 1]> g (float[N] x) => (float[N] y) { y = d.f2999 (x) }'
+    )
+    model.functions.extend(onnx.helper.make_function("d", f"f{i}", ["a"], ["b"], [calls[i]], own) for i in range(3000))
+    onnx.save(model, tmp_path / "model.onnx")
+    for source in (tmp_path / "model.onnx", model.SerializeToString()):
+        with pytest.raises(SessionError, match="3,000 deep"):
+            InferenceSession(source)
+    told = torchferry.check(tmp_path / "model.onnx", repair="off")
+    assert [d.code for d in told.diagnoses] == ["CHK030"]
+    assert "3,000 deep" in str(told)

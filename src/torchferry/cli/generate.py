@@ -32,14 +32,16 @@ def run(
     """Write the prompt and its continuation (an encoder-decoder's answer alone) to stdout, and return the exit code."""
     there_is(directory)
     from torchferry.extras import require
+    from torchferry.runtime import configs
     from torchferry.runtime.greedy import Writer
 
     require("generation", "tokenizers", "onnxruntime")
     writer = None if sample else Writer.of(directory, threads=threads)
-    if writer is not None and (tokens := writer.encoded(prompt, max_new_tokens)):
-        new = writer.continued(tokens, max_new_tokens)
-        text, answers = writer.decoded(new), False
-    else:
+    with configs.generating(directory):
+        tokens = writer.encoded(prompt, max_new_tokens) if writer is not None else []
+        new = writer.continued(tokens, max_new_tokens) if writer is not None and tokens else []
+        text, answers = (writer.decoded(new) if writer is not None else ""), False
+    if not tokens:
         how = {"do_sample": True, "temperature": temperature, "top_p": top_p} if sample else {"do_sample": False}
         new, text, answers = _by_transformers(directory, prompt, how | {"max_new_tokens": max_new_tokens}, seed, threads)
     if form == "json":

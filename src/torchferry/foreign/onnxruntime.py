@@ -25,6 +25,7 @@ import numpy as np
 if TYPE_CHECKING:
     from torchferry.releases.kernels import Kernel
 
+CPU = ["CPUExecutionProvider"]
 LEVELS = ("all", "basic", "extended", "none")  # "all" is onnxruntime's own default
 
 
@@ -75,7 +76,7 @@ def session(
         options.add_session_config_entry(key, value)
     source = path if isinstance(path, bytes) else str(path)
     return onnxruntime.InferenceSession(
-        source, options, providers=["CPUExecutionProvider"], disabled_optimizers=list(disabled) or None
+        source, options, providers=CPU, disabled_optimizers=list(disabled) or None, enable_fallback=0
     )
 
 
@@ -99,7 +100,10 @@ def session_as_asked(source: Any, *arguments: Any, **more: Any) -> Any:
 
     given, providers, provider_options = arguments
     providers = [providers] if isinstance(providers, str) else providers  # onnxruntime would take each letter for one
-    return onnxruntime.InferenceSession(source, given, providers or ["CPUExecutionProvider"], provider_options, **more)
+    providers = providers or CPU
+    if providers == CPU:  # it would try the same once more, after it has printed its error, names of the file and all
+        more = {"enable_fallback": 0} | more
+    return onnxruntime.InferenceSession(source, given, providers, provider_options, **more)
 
 
 @cache

@@ -124,7 +124,8 @@ def _plain(path: Path) -> bool:
     if not path.is_file():
         return False
     held = intake.parsed(intake.text_of(path), str(path))
-    return held.get("tokenizer_class") in TOKENIZERS and not held.get("clean_up_tokenization_spaces") and not held.get("auto_map")
+    known = any(held.get("tokenizer_class") == name for name in TOKENIZERS)  # whatever is said there: it may be a list
+    return known and not held.get("clean_up_tokenization_spaces") and not held.get("auto_map")
 
 
 def _tokenizer(path: Path) -> Any | None:

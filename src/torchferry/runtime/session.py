@@ -323,12 +323,12 @@ def _refuse_foreign_bytes(feed: Mapping[str, Any]) -> None:
 
 
 def _refuse_without_end(source: Any) -> None:
-    """Raise SessionError for functions that call each other so often that onnxruntime would not come back, or take all memory."""
+    """Raise SessionError for functions that call each other so often, or so deep, that onnxruntime would not come back."""
     if not has_functions(source):
         return
     import onnx
 
-    from torchferry.check.reading.graph import MOST_NODES, written_out
+    from torchferry.check.reading.graph import MOST_DEEP, MOST_NODES, nested, written_out
 
     try:
         model = onnx.load_model_from_string(source if isinstance(source, bytes) else Path(source).read_bytes())
@@ -338,6 +338,11 @@ def _refuse_without_end(source: Any) -> None:
         raise SessionError(
             f"the file's functions call each other until they come to {nodes:.2g} nodes, and it is not opened: onnxruntime "
             f"writes them out, and would not come back; {MOST_NODES:,} is the most"
+        )
+    if MOST_DEEP < (depth := nested(model)) < math.inf:
+        raise SessionError(
+            f"the file's functions call each other {depth:,} deep, and it is not opened: onnxruntime, which follows them on the "
+            f"stack, would end this process; {MOST_DEEP} is the most"
         )
 
 

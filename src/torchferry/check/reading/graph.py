@@ -14,6 +14,7 @@ import onnx
 import onnx.inliner
 
 MOST_NODES = 250_000  # of a model whose functions are written out; the largest that exporters write have a tenth of it
+MOST_DEEP = 300  # functions that call each other; exporters nest some ten, and native code dies of thousands, for want of stack
 SMALL = 1 << 16  # constants of more elements are weights, not shapes, masks or indices
 
 
@@ -223,10 +224,10 @@ def legible(model: onnx.ModelProto) -> bool:
 def flat(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model with its own functions written out where they are called; as it is where that cannot be done.
 
-    Nor is it done where it would come to more nodes than anybody writes: functions that call each other twice, thirty deep, are
-    two kilobytes, and a billion nodes.
+    Nor is it done where it would come to more nodes than anybody writes, or lead deeper: functions that call each other twice,
+    thirty deep, are two kilobytes, and a billion nodes.
     """
-    if not model.functions or written_out(model) > MOST_NODES:
+    if not model.functions or written_out(model) > MOST_NODES or nested(model) > MOST_DEEP:
         return model
     try:
         return onnx.inliner.inline_local_functions(model)
@@ -236,8 +237,7 @@ def flat(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def written_out(model: onnx.ModelProto) -> float:
     """Return how many nodes a model comes to with its functions written out; infinite where one calls itself."""
-    bodies = {(f.domain, f.name, getattr(f, "overload", "")): f for f in model.functions}
-    calls = {key: Counter(_called(f, bodies)) for key, f in bodies.items()}
+    bodies, calls = _calls(model)
     counts: dict[Any, float] = {}
     try:
         for key in TopologicalSorter(calls).static_order():
@@ -246,6 +246,24 @@ def written_out(model: onnx.ModelProto) -> float:
     except CycleError:
         return math.inf
     return sum(1 + counts.get(key, 0) for key in (_key(p.node) for p in nodes_of(model.graph)))
+
+
+def nested(model: onnx.ModelProto) -> float:
+    """Return how deep a model's functions call each other; infinite where one calls itself."""
+    _, calls = _calls(model)
+    depths: dict[Any, int] = {}
+    try:
+        for key in TopologicalSorter(calls).static_order():
+            depths[key] = 1 + max((depths[other] for other in calls[key]), default=0)
+    except CycleError:
+        return math.inf
+    return max(depths.values(), default=0)
+
+
+def _calls(model: onnx.ModelProto) -> tuple[dict[Any, onnx.FunctionProto], dict[Any, Counter[Any]]]:
+    """Return a model's functions, and how often each calls which others."""
+    bodies = {(f.domain, f.name, getattr(f, "overload", "")): f for f in model.functions}
+    return bodies, {key: Counter(_called(f, bodies)) for key, f in bodies.items()}
 
 
 def _called(function: onnx.FunctionProto, bodies: Container[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:

@@ -52,7 +52,7 @@ def explain(model: onnx.ModelProto, fault: Fault, site: Opening) -> Sequence[Fin
     found = [*stamp.misstamped(model, site.target), *operators.unknown_operators(model)]
     if found:
         return [_with_recipe(model, f) for f in found]
-    if (nodes := graph.written_out(model)) > graph.MOST_NODES:
+    if (nodes := graph.written_out(model)) > graph.MOST_NODES or graph.nested(model) > graph.MOST_DEEP:
         return [_too_many(model, fault, nodes)]
     flat = graph.flat(model)
     types = infer(flat)
@@ -68,6 +68,8 @@ def explain(model: onnx.ModelProto, fault: Fault, site: Opening) -> Sequence[Fin
 def _too_many(model: onnx.ModelProto, fault: Fault, nodes: float) -> RuntimeRefused | RuntimeDied:
     """Return the refusal with how many nodes there are: nobody looks at each of them."""
     many = f"{nodes:.1g} nodes once its functions are written out" if nodes < math.inf else "a function that calls itself"
+    if nodes < graph.MOST_NODES:
+        many = f"functions that call each other {graph.nested(model):,} deep"
     return refusal(model, replace(fault, text=f"{fault.text}; the file comes to {many}"))
 
 
