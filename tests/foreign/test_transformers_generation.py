@@ -42,5 +42,12 @@ def test_generate_ends_in_the_loop_that_is_taken_over(sampled: bool) -> None:
 def test_a_config_without_the_token_is_told_with_the_installed_release() -> None:
     config = GenerationConfig()
     vars(config).pop("_pad_token_tensor", None)
-    with pytest.raises(ForeignApiMoved, match="transformers 5"):
+    with pytest.raises(ForeignApiMoved, match=r"transformers \d"):
         door.pad_token(config)
+
+
+def test_a_config_read_from_a_dict_generates_as_a_loaded_one_does() -> None:
+    config = GPT2Config(vocab_size=9, n_positions=16, n_embd=4, n_layer=1, n_head=1, bos_token_id=0, eos_token_id=1)
+    model = GPT2LMHeadModel(config).eval()
+    model.generation_config = door.as_loaded(GenerationConfig.from_dict({"_from_model_config": True, "pad_token_id": 2}))
+    assert model.generate(torch.tensor([[3, 4]]), max_new_tokens=2).shape[1] > 2

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from torchferry.foreign.moved import moved
+from torchferry.foreign.moved import moved, relying_on
 from torchferry.foreign.replaced import replaced
 
 __all__ = ["EXPERTS_SETTING", "can_set_experts", "experts_computed_by", "experts_setting", "has_other_experts", "patches"]
@@ -26,8 +26,9 @@ _HIDDEN_SETTING = "_experts_implementation_internal"
 
 def patches(backend: str) -> list[tuple[Any, str, Callable[[Any], Any]]]:
     """Return transformers' patches (owner, attribute, factory) whose owner is loaded: a model uses no other."""
-    importlib.import_module("transformers.exporters.exporter_dynamo")  # it fills the registry
-    registry = getattr(importlib.import_module("transformers.exporters.utils"), "_PATCHES", None)
+    with relying_on("transformers", "the patches of its exporters"):
+        importlib.import_module("transformers.exporters.exporter_dynamo")  # it fills the registry
+        registry = getattr(importlib.import_module("transformers.exporters.utils"), "_PATCHES", None)
     if not isinstance(registry, dict) or backend not in registry:
         raise moved("transformers", "the patches of its exporters", f"it has no patches for `{backend}` where torchferry looks")
     found = ((_loaded(path), attribute, factory) for path, attribute, factory in registry[backend])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -38,7 +40,19 @@ def inputs(session: Any) -> dict[str, Any]:
 def run(session: Any, feeds: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Return all outputs by name, as tensors over the memory that onnxruntime made them in."""
     names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, map(torch.from_dlpack, run_values(session, feeds, (), names)), strict=True))
+    return dict(zip(names, map(as_tensor, run_values(session, feeds, (), names)), strict=True))
+
+
+def as_tensor(value: Any) -> torch.Tensor:
+    """Return a tensor over the memory of one of onnxruntime's own values; releases before DLPack are asked for its address."""
+    if hasattr(value, "__dlpack__"):
+        return torch.from_dlpack(value)
+    dtype, shape = DTYPES[value.data_type()], value.shape()
+    if 0 in shape:
+        return torch.empty(shape, dtype=dtype)
+    memory = (ctypes.c_ubyte * (dtype.itemsize * math.prod(shape))).from_address(value.data_ptr())
+    memory.owner = value  # the tensor keeps the memory, and that keeps the value which it is part of
+    return torch.frombuffer(memory, dtype=dtype).reshape(shape)
 
 
 def run_values(

@@ -57,6 +57,6 @@ def layer_of(remembered: Mapping[str, torch.Tensor]) -> Any:
             layer.has_previous_state[index] = True
             layer.dtype, layer.device = state.dtype, state.device
     if "key" in remembered:
-        layer.lazy_initialization(remembered["key"], remembered["value"])
         layer.keys, layer.values = remembered["key"], remembered["value"]
+        layer.dtype, layer.device, layer.is_initialized = layer.keys.dtype, layer.keys.device, True
     return layer

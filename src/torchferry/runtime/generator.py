@@ -13,7 +13,7 @@ from transformers import CONFIG_MAPPING, AutoConfig, GenerationConfig, Pretraine
 
 from torchferry import intake
 from torchferry.errors import FeedError, UsageError
-from torchferry.foreign.transformers_generation import Generating
+from torchferry.foreign.transformers_generation import Generating, as_loaded
 from torchferry.runtime import configs, directories
 
 if TYPE_CHECKING:
@@ -154,4 +154,4 @@ def _generation_config(place: Path) -> GenerationConfig | None:
     if not path.is_file():
         return None
     with configs.reading(path):
-        return GenerationConfig.from_dict(intake.parsed(intake.text_of(path), str(path)))
+        return as_loaded(GenerationConfig.from_dict(intake.parsed(intake.text_of(path), str(path))))

@@ -44,11 +44,11 @@ class Stepper:
         if not self.past:
             feeds |= binding.empty_cache((self.inputs[n] for n in self.remembered), self.batch)
         logits, *self.past = binding.run_values(self.session, feeds, zip(self.remembered, self.past, strict=False), self.outputs)
-        return torch.from_dlpack(logits)[:, -1]
+        return binding.as_tensor(logits)[:, -1]
 
     def present(self) -> list[torch.Tensor]:
         """Return what is remembered, as tensors over onnxruntime's memory."""
-        return [torch.from_dlpack(value) for value in self.past]
+        return [binding.as_tensor(value) for value in self.past]
 
 
 def fits(config: GenerationConfig, prepared: Mapping[str, Any], mask: torch.Tensor, takes_positions: bool) -> bool:
