@@ -271,3 +271,21 @@ def test_an_inverse_errs_as_its_matrix_does_and_not_by_a_ridge(tmp_path: Path) -
     assert torchferry.export(Inverse().eval(), example, tmp_path / "model.onnx").ok
     torchferry.export(Inverse(1e-4).eval(), example, tmp_path / "other.onnx")
     assert errors(verdict(Inverse().eval(), example, tmp_path / "other.onnx"))
+
+
+class Variance(nn.Module):
+    def __init__(self, how: str = "torch's own") -> None:
+        super().__init__()
+        self.how = how
+
+    def forward(self, x):
+        if self.how == "torch's own":
+            return x.var(-1, correction=0)
+        mean = x.mean(-1, keepdim=True)
+        return (x * x).mean(-1) - mean[:, 0] ** 2 if self.how == "by squares" else ((x - mean) ** 2).mean(-1)
+
+
+def test_a_variance_may_be_taken_around_another_kernels_mean_and_not_by_squares(tmp_path: Path) -> None:
+    example = (torch.randn(3, 40),)
+    for how, codes in (("around its mean", []), ("by squares", ["NUM001"])):
+        assert errors(verdict(Variance(), example, stock(Variance(how), example, tmp_path / "m.onnx"))) == codes

@@ -219,7 +219,10 @@ def _scale(op: str, taken: list[torch.Tensor]) -> float:
     if not factors or not all(t.is_floating_point() and t.numel() for t in factors):
         return 0.0
     scale = math.prod(_root_mean_square(t.detach()) for t in factors)
-    return (scale**2 if "var" in name else scale) if math.isfinite(scale) else 0.0
+    if name.startswith("var"):  # kernels take the mean away before they square, so that only its error is left, and squared
+        precision, many = torch.finfo(factors[0].dtype).eps, _longest(factors[0])
+        scale = max(scale if "mean" in name else 0.0, scale**2 * precision * many**1.5)
+    return scale if math.isfinite(scale) else 0.0
 
 
 def _lost_in_turn(func: Any, args: tuple[Any, ...], out: Any) -> float:
