@@ -39,6 +39,11 @@ class Bound:
     prefix: str = "model."  # where the user's module sits inside `module`: to be taken off names that users see
     roles: Mapping[str, str] = field(default_factory=dict)  # input name -> what it is for; see inputs/values/roles.py
 
+    @property
+    def example_sizes(self) -> dict[str, int]:
+        """The sizes that the example has."""
+        return {name: int(self.args[number].shape[axis]) for name, (number, axis) in self.signature.places.items()}
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
