@@ -54,12 +54,17 @@ def run(job: Job, known: tuple[Step, ...] = ()) -> Case:
 
 
 def heal(job: Job, allow: Safety | None = "safe") -> History:
-    """Return the job's history: run it, then try the repairs on offer, keeping each one that is proven better.
+    """Return the job's history: run it, then try what may mend it."""
+    case = run(_in_own_folder(job, job, 0))
+    return mend(History(cases=(case,), best=case), job, allow)
+
+
+def mend(history: History, job: Job, allow: Safety | None) -> History:
+    """Return the history after a first pass with the repairs on offer tried, and each kept that is proven better.
 
     Where none is left and sizes that nobody asked for are to blame, less is declared, if that can be verified.
     """
-    case = run(_in_own_folder(job, job, 0))
-    history = History(cases=(case,), best=case)
+    case = history.best
     if allow is None or (case.ok and not case.diagnoses):
         return history
     once = sum(step.seconds for step in case.steps)

@@ -21,7 +21,7 @@ from torchferry import catalogue
 from torchferry.catalogue import Entry
 from torchferry.eager import untouched
 from torchferry.files import workspace
-from torchferry.pipeline import heal, run
+from torchferry.pipeline import heal, mend, run
 from torchferry.records import Budget, Case, History, Job, Repair
 
 ENTRIES = catalogue.load()
@@ -57,11 +57,11 @@ def story(entry: Entry, name: str, budget: Budget | None = None) -> History:
     if isinstance(made, Case):  # it failed outside of the pipeline
         return History(cases=(made,), best=made)
     with entry.rule.premise(), at_work(made, budget or enough(entry)) as job:
-        first = run(job)
-        safeties = {r.safety for r in offered(entry, first)}
+        first = heal(job, None)
+        safeties = {r.safety for r in offered(entry, first.best)}
         if not safeties & {"safe", "unsafe"}:
-            return History(cases=(first,), best=first)
-        return heal(job, "safe" if "safe" in safeties else "unsafe")  # verification compares with the original eager model
+            return first
+        return mend(first, job, "safe" if "safe" in safeties else "unsafe")  # compared with the original eager model
 
 
 def outcome(history: History) -> tuple[object, ...]:

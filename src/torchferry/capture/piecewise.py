@@ -94,7 +94,7 @@ def _general(first: Any, bound: Bound) -> Any:
 def _primes(bound: Bound, names: list[str]) -> dict[str, int]:
     """Return sizes a little larger than the example's, without divisors beyond what the model asks for; {} if there are none."""
     found: dict[str, int] = {}
-    example = {name: bound.args[i].shape[axis] for name, (i, axis) in _places(bound).items()}
+    example = bound.example_sizes
     for name in names:
         dim = bound.signature.dim(name) or Dim(name)
         if name not in example:
@@ -188,7 +188,7 @@ class _Joined(torch.nn.Module):
             self.add_module(name, child)
         self.parts = torch.nn.ModuleList([p.program.module(check_guards=False) for p in pieces])
         self.conditions = [p.conditions for p in pieces]
-        self.places = _places(bound)
+        self.places = bound.signature.places
         self.forward = with_parameters(self._run, list(inspect.signature(bound.module.forward).parameters))
 
     def _run(self, *tensors: Any) -> Any:
@@ -213,16 +213,6 @@ class _Joined(torch.nn.Module):
 def _hold(texts: tuple[str, ...], sizes: dict[str, Any]) -> torch.Tensor:
     """Return whether all conditions hold, as a tensor."""
     return functools.reduce(torch.logical_and, (_evaluated(text, sizes) for text in texts), torch.tensor(True))
-
-
-def _places(bound: Bound) -> dict[str, tuple[int, int]]:
-    """Return, for each dim, an input and an axis that have it."""
-    found: dict[str, tuple[int, int]] = {}
-    for index, spec in enumerate(bound.signature.inputs):
-        for axis, size in enumerate(spec.shape):
-            if isinstance(size, str) and size.isidentifier():
-                found.setdefault(size, (index, axis))
-    return found
 
 
 _TENSOR_WORDS: dict[str, Callable[..., Any]] = {

@@ -13,6 +13,8 @@ from torchferry.foreign.torch_operators import schema_name
 from torchferry.records import Bound, Finding, Location
 from torchferry.records.findings import DropoutOn, PartInTraining
 
+DROPOUTS = {f"aten::{kind}dropout" for kind in ("", "feature_", "alpha_", "feature_alpha_", "native_")}
+
 
 def of_module(bound: Bound) -> Iterator[Finding]:
     """Yield what a model is made of that matters: parts that no capture can follow, and parts that are training."""
@@ -38,12 +40,4 @@ def _is_training(part: torch.nn.Module) -> bool:
 
 
 def _is_dropout(node: Any) -> bool:
-    if schema_name(node.target) not in (
-        "aten::dropout",
-        "aten::feature_dropout",
-        "aten::alpha_dropout",
-        "aten::feature_alpha_dropout",
-        "aten::native_dropout",
-    ):
-        return False
-    return len(node.args) > 2 and node.args[2] is True and node.args[1] != 0
+    return schema_name(node.target) in DROPOUTS and len(node.args) > 2 and node.args[2] is True and node.args[1] != 0

@@ -36,16 +36,10 @@ def check(bound: Bound, sites: Iterable[Site]) -> None:
 
 
 def _inputs(bound: Bound) -> Iterable[tuple[Any, ...]]:
-    sizes = {
-        name: tensor.shape[axis]
-        for tensor, spec in zip(bound.args, bound.signature.inputs, strict=False)
-        for axis, name in enumerate(spec.shape)
-        if isinstance(name, str) and name.isidentifier()
-    }
     yield from bound.examples
     for more in MORE:
         with contextlib.suppress(ValueError, RuntimeError):  # a size outside the declared range is not to be tried
-            yield bound.vary({n: s + more for n, s in sizes.items()}, "random", 0) if more else bound.args
+            yield bound.vary({n: s + more for n, s in bound.example_sizes.items()}, "random", 0) if more else bound.args
 
 
 def _outputs(bound: Bound, args: tuple[Any, ...]) -> Any:

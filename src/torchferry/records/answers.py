@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from torchferry.records.faults import Fault, Location
 from torchferry.records.signature import Signature, TensorSpec
@@ -40,6 +40,11 @@ class Bound:
     roles: Mapping[str, str] = field(default_factory=dict)  # input name -> what it is for; see inputs/values/roles.py
     searched: frozenset[int] = frozenset()  # places of inputs that are searched by halving: sorted along their last axis
 
+    @property
+    def example_sizes(self) -> dict[str, int]:
+        """The sizes that the example has."""
+        return {name: int(self.args[number].shape[axis]) for name, (number, axis) in self.signature.places.items()}
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
@@ -68,6 +73,14 @@ class Captured:
     guards: tuple[Guard, ...] = ()
 
 
+class SessionWords(TypedDict, total=False):
+    """Options of a session, by the names that the door to onnxruntime has for them."""
+
+    level: Literal["all", "extended", "basic", "none"]  # of onnxruntime's optimiser
+    disabled: list[str]  # optimisers, by name
+    libraries: list[str]  # of operators of custom domains
+
+
 @dataclass(frozen=True, slots=True)
 class Translated:
     """Stage 3's answer: a file in the workspace, and the map from its names back to the user's source."""
@@ -78,7 +91,7 @@ class Translated:
     outputs: tuple[TensorSpec, ...]
     provenance: Mapping[str, Location] = field(default_factory=dict)  # node name and value name -> place in the source
     model: onnx_ir.Model | None = None  # while it is in memory
-    settings: Mapping[str, Any] = field(default_factory=dict)  # what a session must set for the file to be right
+    settings: SessionWords = field(default_factory=SessionWords)  # what a session must set for the file to be right
 
 
 @dataclass(frozen=True, slots=True)

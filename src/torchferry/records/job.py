@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from torchferry.records.evidence import Padding, Trial
 
 Call = tuple[tuple[Any, ...], Mapping[str, Any]]  # (args, kwargs)
+Domain = Mapping[str, tuple[float, float]] | Callable[[Mapping[str, int], int], Any]  # {input: (low, high)}; sizes, seed -> call
 SomeEdit = TypeVar("SomeEdit", bound=Edit)
 
 
@@ -87,14 +88,12 @@ class Job:
     dynamic_shapes: Any = None  # as torch.export takes it; "none" for a file of fixed sizes; None: find out
     dynamic_axes: Any = None  # as the old torch.onnx.export takes it
     ranges: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
-    domain: Any = None  # {input: (low, high)}, or a function (sizes, seed) -> call: the values that trials may use
+    domain: Domain | None = None  # the values that trials may use
     tolerance: Tolerance | None = None  # how much may differ; None: found out
     opset: int | None = None
     target: str | None = None
     layout: Layout = field(default_factory=Layout)
-    translations: Mapping[Any, Callable[..., Any]] = field(
-        default_factory=dict
-    )  # torch operator -> what it is in ONNX, for this job alone
+    translations: Mapping[Any, Callable[..., Any]] = field(default_factory=dict)  # torch operator -> its ONNX, for this job
     custom_opsets: Mapping[str, int] = field(default_factory=dict)  # domain -> the version that the file imports of it
     onnx: Path | None = None  # an existing file: capture and translate are skipped
     feeds: tuple[Mapping[str, Any], ...] = ()  # for an existing file with no model: what will be fed to it

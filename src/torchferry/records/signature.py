@@ -50,6 +50,16 @@ class Signature:
         """Return the dim of that name, or None."""
         return next((d for d in self.dims if d.name == name), None)
 
+    @property
+    def places(self) -> dict[str, tuple[int, int]]:
+        """Where each size that moves by itself can be read: the first input that has it, and the axis."""
+        found: dict[str, tuple[int, int]] = {}
+        for number, spec in enumerate(self.inputs):
+            for axis, size in enumerate(spec.shape):
+                if isinstance(size, str) and size.isidentifier():
+                    found.setdefault(size, (number, axis))
+        return found
+
 
 def folded(texts: Iterable[str]) -> tuple[str, ...]:
     """Return texts with those told once that differ in the number of a layer alone: `past.0..11.key[0]` for twelve."""

@@ -18,25 +18,9 @@ from torchferry.records import Finding, Location
 from torchferry.records.findings import HostRandom
 
 _DRAWS = (
-    "random",
-    "randint",
-    "uniform",
-    "choice",
-    "choices",
-    "shuffle",
-    "sample",
-    "gauss",
-    "normal",
-    "normalvariate",
-    "randrange",
-    "rand",
-    "randn",
-    "permutation",
-    "random_sample",
-    "binomial",
-    "beta",
-    "exponential",
-)
+    "random", "randint", "uniform", "choice", "choices", "shuffle", "sample", "gauss", "normal", "normalvariate", "randrange",
+    "rand", "randn", "permutation", "random_sample", "binomial", "beta", "exponential",
+)  # fmt: skip
 
 
 @contextmanager

@@ -18,48 +18,19 @@ from torchferry.foreign.torch_export import guards_of, keep_guards
 from torchferry.foreign.torch_operators import HigherOrderOperator, OpOverload, aten, is_mutable, schema_name
 
 # these move numbers about without computing any; the runtime has them for every dtype
-_MOVES = frozenset(
-    [
-        *("view", "reshape", "transpose", "permute", "t", "unsqueeze", "squeeze", "slice", "select", "flatten", "unbind"),
-        *("chunk", "split", "split_with_sizes", "cat", "embedding", "detach", "alias", "clone", "contiguous", "dropout"),
-        *("_to_copy", "to", "type_as", "lift_fresh", "lift_fresh_copy", "item", "_local_scalar_dense", "_assert_tensor_metadata"),
-    ]
-)
+_MOVES = frozenset({
+    "view", "reshape", "transpose", "permute", "t", "unsqueeze", "squeeze", "slice", "select", "flatten", "unbind", "chunk",
+    "split", "split_with_sizes", "cat", "embedding", "detach", "alias", "clone", "contiguous", "dropout", "_to_copy", "to",
+    "type_as", "lift_fresh", "lift_fresh_copy", "item", "_local_scalar_dense", "_assert_tensor_metadata",
+})  # fmt: skip
 
 
 # the runtime has float64 kernels for sums, products and matrix products; names with these words in them it has not
 _NO_DOUBLE = (
-    *(
-        "conv",
-        "pool",
-        "upsample",
-        "interpolate",
-        "grid_sampler",
-        "norm",
-        "lstm",
-        "gru",
-        "rnn",
-        "erf",
-        "stft",
-        "bucketize",
-        "topk",
-    ),
-    *(
-        "gelu",
-        "silu",
-        "softplus",
-        "mish",
-        "hardswish",
-        "hardsigmoid",
-        "hardtanh",
-        "elu",
-        "prelu",
-        "glu",
-        "softsign",
-        "logsigmoid",
-    ),
-    *("cumsum", "roll", "nonzero"),
-)
+    "conv", "pool", "upsample", "interpolate", "grid_sampler", "norm", "lstm", "gru", "rnn", "erf", "stft", "bucketize", "topk",
+    "gelu", "silu", "softplus", "mish", "hardswish", "hardsigmoid", "hardtanh", "elu", "prelu", "glu", "softsign", "logsigmoid",
+    "cumsum", "roll", "nonzero",
+)  # fmt: skip
 
 
 def revise(program: Any, edit: PrepareFloat32Kernels) -> Any:

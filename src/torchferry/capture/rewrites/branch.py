@@ -188,32 +188,10 @@ class _Owned(ast.NodeTransformer):
         return node
 
 
-_VIEWS = frozenset(
-    {
-        "transpose",
-        "view",
-        "reshape",
-        "permute",
-        "squeeze",
-        "unsqueeze",
-        "flatten",
-        "expand",
-        "expand_as",
-        "t",
-        "narrow",
-        "select",
-        "contiguous",
-        "to",
-        "float",
-        "type_as",
-        "detach",
-        "view_as",
-        "movedim",
-        "swapaxes",
-        "unflatten",
-        "diagonal",
-    }
-)
+_VIEWS = frozenset({
+    "transpose", "view", "reshape", "permute", "squeeze", "unsqueeze", "flatten", "expand", "expand_as", "t", "narrow", "select",
+    "contiguous", "to", "float", "type_as", "detach", "view_as", "movedim", "swapaxes", "unflatten", "diagonal",
+})  # fmt: skip
 
 
 def _is_view(call: ast.Call) -> bool:

@@ -7,22 +7,9 @@ import copy
 
 _STATIC_CALLS = {"isinstance", "hasattr", "callable", "issubclass", "len"}
 _BOOLEAN_METHODS = {
-    "any",
-    "all",
-    "logical_and",
-    "logical_or",
-    "logical_not",
-    "isnan",
-    "equal",
-    "allclose",
-    "is_nonzero",
-    "lt",
-    "gt",
-    "le",
-    "ge",
-    "eq",
-    "ne",
-}
+    "any", "all", "logical_and", "logical_or", "logical_not", "isnan", "equal", "allclose", "is_nonzero", "lt", "gt", "le",
+    "ge", "eq", "ne",
+}  # fmt: skip
 
 
 def is_static(test: ast.expr) -> bool:

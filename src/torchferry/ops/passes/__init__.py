@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import onnx_ir as ir
 
@@ -30,6 +29,7 @@ from torchferry.ops.passes.padding import guard_pad_before_maxpool
 from torchferry.ops.passes.products import whole_products
 from torchferry.ops.passes.rotations import whole_rotations
 from torchferry.ops.passes.slices import no_whole_slices
+from torchferry.records.answers import SessionWords
 
 PASSES: Mapping[type[TranslateEdit], Callable[[ir.Model], None]] = {
     GuardPadBeforeMaxpool: guard_pad_before_maxpool,
@@ -43,13 +43,15 @@ PASSES: Mapping[type[TranslateEdit], Callable[[ir.Model], None]] = {
 }
 
 
-def apply(model: ir.Model, edits: Sequence[TranslateEdit]) -> dict[str, Any]:
+def apply(model: ir.Model, edits: Sequence[TranslateEdit]) -> SessionWords:
     """Carry out the edits in order, in place; return what a session must set, as `SessionOptions` say."""
-    settings: dict[str, Any] = {}
+    settings: SessionWords = {}
     for edit in edits:
         if isinstance(edit, SessionOptions):
-            settings |= {"disabled": list(edit.disabled)} if edit.disabled else {}
-            settings |= {"level": edit.level} if edit.level else {}
+            if edit.disabled:
+                settings["disabled"] = list(edit.disabled)
+            if edit.level:
+                settings["level"] = edit.level
         elif type(edit) in PASSES:
             PASSES[type(edit)](model)
         elif not isinstance(edit, InlineCustomOperator | OptimiserOff):  # which were carried out before there was a graph

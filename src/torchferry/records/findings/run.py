@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchferry.records.finding import Finding
 from torchferry.records.rewrites import SizeRewrite
 from torchferry.records.signature import Size
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -203,9 +206,9 @@ class SizeSuspected(Finding):
     without one: nothing where it is hidden.
     """
 
-    feed: Mapping[str, Any] = field(compare=False, repr=False)  # as it was run
+    feed: Mapping[str, NDArray[Any]] = field(compare=False, repr=False)  # as it was run
     said: tuple[FixedSize | NodeFailed, ...]
-    good: tuple[Mapping[str, Any], ...] = field(default=(), compare=False, repr=False)  # feeds that run
+    good: tuple[Mapping[str, NDArray[Any]], ...] = field(default=(), compare=False, repr=False)  # feeds that run
     hidden: bool = False
 
 
