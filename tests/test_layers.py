@@ -16,7 +16,8 @@ ABOVE = (
     "generation", "demo", "demo_dialogue",
 )  # fmt: skip
 FOUNDATIONS = (
-    "records", "edits", "errors", "escape", "intake", "progress", "files", "deadline", "releases", "guards", "whose_code",
+    "records", "edits", "errors", "escape", "intake", "progress", "files", "deadline", "deferred", "releases", "guards",
+    "whose_code",
 )  # fmt: skip
 
 

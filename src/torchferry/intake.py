@@ -36,6 +36,8 @@ def told(kind: type[R], text: str, document: str) -> R:
 def text_of(path: Path) -> str:
     """Return the text of a file. Raises FileRefused where it has none, or too much."""
     try:
+        if not path.is_file():
+            raise FileRefused(str(path), "it is no file")
         if path.stat().st_size > LARGEST:
             raise FileRefused(str(path), f"it is larger than {LARGEST >> 20} MB")
         return path.read_text(encoding="utf-8")

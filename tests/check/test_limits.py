@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -21,6 +22,7 @@ from torchferry.check.reading import external, fingerprint, graph
 from torchferry.check.types import fold
 from torchferry.deadline import TookTooLong, time_limit
 from torchferry.records import Budget, Fault
+from torchferry.runtime.session import SessionError
 from torchferry.worker import Worker
 
 
@@ -60,6 +62,15 @@ def test_functions_that_call_each_other_without_end_are_an_answer_within_the_tim
         asked.join(60)
         assert not asked.is_alive()
     assert codes in (["CHK030"], ["RUN901"])  # who is first to lose patience with it, the worker's limit or the stage's
+
+
+def test_nobody_waits_for_the_other_end_of_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(path := tmp_path / "model.onnx")
+    (told,) = torchferry.check(path, repair="off", budget=Budget(time_limit=5)).diagnoses
+    assert "a pipe" in told.message
+    for special in (path, "/dev/zero"):
+        with time_limit(5, "the session"), pytest.raises(SessionError, match="a pipe, a device"):
+            torchferry.InferenceSession(special)
 
 
 def test_how_many_nodes_a_model_comes_to_is_known_before_it_is_written_out() -> None:

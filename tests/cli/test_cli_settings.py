@@ -71,6 +71,13 @@ def test_what_may_not_stand_there_is_told_with_its_line(table: str, line: int, w
     assert words in str(told.value)
 
 
+@pytest.mark.parametrize("text", [f"[tool.torchferry]\ntrials = {'1' * 5000}", "[tool]\ntorchferry = 'x'", "tool = 'torchferry'"])
+def test_what_is_no_table_or_no_number_is_told(text: str, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=r"pyproject\.toml"):
+        settings.read(tmp_path)
+
+
 def test_a_file_that_is_no_toml_is_told_where_it_speaks_of_torchferry(tmp_path: Path) -> None:
     project(tmp_path, "trials = = 3")
     with pytest.raises(UsageError, match="line 5"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ from tiny_models import read, write
 
 from torchferry import files
 from torchferry.files import leases, locks
+from torchferry.files.journal import settle
 
 HOLD = """
 import pathlib, sys
@@ -160,3 +162,18 @@ def test_a_note_cannot_lead_out_of_its_folder(tmp_path: Path) -> None:
     sweep(tmp_path / "out")
     assert victim.read_text() == "weights of somebody"
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_second_interrupt_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(root: Path) -> bool:
+        signal.raise_signal(signal.SIGINT)
+        return settle(root)
+
+    monkeypatch.setattr(leases, "settle", interrupted)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), leases.lease(tmp_path):
+            raise KeyboardInterrupt
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert list(tmp_path.iterdir()) == []

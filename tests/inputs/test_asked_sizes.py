@@ -134,6 +134,13 @@ def test_sizes_may_be_expressions_over_dims() -> None:
     assert [tuple(t.shape) for t in found.vary({"past": 0, "new": 2})] == [(2, 2), (2, 2), (2, 0)]
 
 
+@pytest.mark.parametrize("size", ["2*a", "a + b", "None", "class", "\u00e9"])
+def test_a_size_may_be_called_anything(size: str) -> None:
+    found = bound(Job(torch.nn.ReLU(), (torch.randn(4, 3),), dynamic_shapes=({0: size},)))
+    (spec,) = found.signature.inputs
+    assert [tuple(t.shape) for t in found.vary({str(spec.shape[0]): 6})] == [(6, 3)]
+
+
 def test_a_range_beyond_the_model_is_a_finding() -> None:
     class Positions(torch.nn.Module):
         def __init__(self) -> None:

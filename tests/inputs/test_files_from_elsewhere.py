@@ -47,6 +47,16 @@ def test_inputs_are_matched_by_name_and_declared_sizes_move(tmp_path: Path) -> N
     assert all(d.asked for d in answer.value.signature.dims)
 
 
+@pytest.mark.parametrize(
+    "size", ["2*a", "a + b", "-a", "None", "class", "\u00e9", "\ufb01", "9**9**9", "(" * 300, "a\n", "1e3", "()"]
+)
+def test_whatever_a_file_calls_its_sizes_they_move(size: str, tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.onnx", {"x": (FLOAT, [size, "T", 4]), "mask": (FLOAT, [size, "T"])})
+    found = step(path).value
+    assert [len({n for n in s.shape if isinstance(n, str)}) for s in found.signature.inputs] == [2, 2]
+    assert [tuple(t.shape) for t in found.vary({found.signature.dims[0].name: 6})] == [(6, 5, 4), (6, 5)]
+
+
 def test_other_names_are_matched_by_position(tmp_path: Path) -> None:
     path = saved(tmp_path / "m.onnx", {"input.1": (FLOAT, ["N", 5, 4]), "m": (FLOAT, ["N", 5])})
     assert [(s.name, s.shape) for s in step(path).value.signature.inputs] == [("input.1", ("N", 5, 4)), ("m", ("N", 5))]

@@ -43,14 +43,14 @@ def options(file: Path) -> dict[str, Any]:
     text = intake.text_of(file)
     try:
         held = tomllib.loads(text).get("tool", {}).get("torchferry", {})
-    except (tomllib.TOMLDecodeError, AttributeError, RecursionError) as error:
+    except (ValueError, AttributeError, RecursionError) as error:
         raise UsageError(f"`{file}` is not the TOML that it should be: {error}") from error
     names = {name.replace("_", "-"): name for name in (f.name for f in fields(Table))}
     try:
         spelt = {names.get(key, key): value for key, value in held.items()} if isinstance(held, dict) else held
         table = intake.made(Table, spelt, str(file))
     except FileRefused as refused:
-        key = (re.match(r"`([^`.\[]+)", refused.why) or [""])[1]
+        key = (re.match(r"`([^`.\[]+)", refused.why) or ["", ""])[1]
         why = refused.why
         for spelling, name in names.items():
             why = why.replace(f"`{name}", f"`{spelling}")

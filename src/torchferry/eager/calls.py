@@ -17,9 +17,9 @@ import numpy as np
 import torch
 
 from torchferry.deadline import TookTooLong, time_limit
+from torchferry.deferred import deferred_signals, surely
 from torchferry.eager import process_wide
 from torchferry.eager.copies import WHOLE_COPY_BYTES, own_weights, shared_memory, weight_bytes
-from torchferry.eager.deferred import deferred_signals, surely
 from torchferry.eager.plain_scan import plain_scan
 from torchferry.eager.protected_memory import ProtectedMemory, WeightsWritten
 from torchferry.eager.refusals import RECURRENT, same_width, within_range

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from torchferry.eager.deferred import INTERRUPTING
+from torchferry.deferred import INTERRUPTING
 from torchferry.foreign.python_warnings import filters_back
 from torchferry.foreign.torch_modules import global_hooks
 from torchferry.foreign.torch_tensors import printing

@@ -22,8 +22,8 @@ import numpy as np
 import torch
 from torch.nn.parameter import is_lazy
 
+from torchferry.deferred import deferred_signals, surely
 from torchferry.eager import put_back as put
-from torchferry.eager.deferred import deferred_signals, surely
 from torchferry.eager.put_back import Restore
 from torchferry.eager.reached import CACHE, cells, is_own, named_globals, own_dict, reached_from, slots
 from torchferry.eager.stand_ins import is_iterator, stand_in

@@ -69,6 +69,8 @@ def check_writable(path: Path) -> None:
     """Raise UsageError unless a file can be put at `path`."""
     with in_words(path):
         target = landing(path)
+        if not _is_text(target):
+            raise UsageError(f"cannot write `{path}`: its name is not text in UTF-8, and no runtime would open it")
         parent, found = target.parent, _status(path)
         if found is not None and stat.S_ISDIR(found.st_mode):
             raise UsageError(f"cannot write `{path}`: it is a directory; name a file in it, such as `{path / 'model.onnx'}`")
@@ -83,6 +85,14 @@ def check_writable(path: Path) -> None:
             raise UsageError(f"cannot write `{path}`: the file is read-only")
         if not os.access(parent, os.W_OK | os.X_OK):
             raise UsageError(f"cannot write `{path}`: no permission to write in `{parent}`")
+
+
+def _is_text(path: Path) -> bool:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:  # bytes that are no UTF-8 stand for themselves in a path
+        return False
+    return True
 
 
 def put(source: Path, destination: Path, like: Path | None = None) -> None:

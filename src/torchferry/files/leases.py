@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from torchferry.deferred import deferred_signals
 from torchferry.files.door import in_words, landing
 from torchferry.files.journal import PREFIX, settle
 from torchferry.foreign.posix import NO_LINKS, after_fork, is_mine, locked
@@ -28,18 +29,30 @@ _held: set[int] = set()  # the leases of this process
 def lease(parent: Path) -> Iterator[Path]:
     """Give a new folder in another, that no other run sweeps away; what is noted in it is settled afterwards."""
     sweep(parent)
-    root, handle = _taken(parent)
-    _held.add(handle)
-    try:
-        yield root
-    finally:
-        over = settle(root)
-        if over:
-            shutil.rmtree(root, ignore_errors=True)
-        _held.discard(handle)
-        os.close(handle)
-        if over:  # on Windows no file is removed while it is open
-            shutil.rmtree(root, ignore_errors=True)
+    with deferred_signals() as signals:
+        signals.defer()
+        root, handle = _taken(parent)
+        _held.add(handle)
+        try:
+            signals.deliver()
+            yield root
+        finally:
+            try:
+                signals.defer()
+            finally:  # a second interrupt may have come before the line above was through
+                signals.defer()
+                _give_back(root, handle)
+
+
+def _give_back(root: Path, handle: int) -> None:
+    """Remove a folder whose run is over, unless something in it has to be settled yet."""
+    over = settle(root)
+    if over:
+        shutil.rmtree(root, ignore_errors=True)
+    _held.discard(handle)
+    os.close(handle)
+    if over:  # on Windows no file is removed while it is open
+        shutil.rmtree(root, ignore_errors=True)
 
 
 @contextmanager

@@ -168,6 +168,7 @@ class InferenceSession:
 
     def _open(self, options: Any, providers: Any, provider_options: Any, more: dict[str, Any]) -> Any:
         arguments = (options, providers, provider_options, more)
+        _refuse_what_waits(self._source)
         _refuse_without_end(self._source)
         try:
             session = self._first_opened(arguments)
@@ -320,6 +321,13 @@ def _refuse_foreign_bytes(feed: Mapping[str, Any]) -> None:
             raise FeedError(
                 f"{CODES[FeedByteOrder]}: `{name}` is in foreign byte order ({value.dtype.str}), which onnxruntime misreads"
             )
+
+
+def _refuse_what_waits(source: Any) -> None:
+    """Raise SessionError for a pipe or a device, on which onnxruntime would wait for ever."""
+    found = sniff(Path(source)) if isinstance(source, str | os.PathLike) and not os.path.isfile(source) else None
+    if found is not None and found.kind == "unreadable":
+        raise SessionError(f"`{source}` cannot be opened: {found.error}")
 
 
 def _refuse_without_end(source: Any) -> None:

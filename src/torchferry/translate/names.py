@@ -14,7 +14,7 @@ from onnx_ir.passes import common
 from torchferry.records import Signature, Size, TensorSpec
 from torchferry.translate.node_lines import strip
 
-WORD = re.compile(r"[A-Za-z_]\w*")
+WORD = re.compile(r"[^\W\d]\w*")
 PLAIN = re.compile(r"[\w\s+*()-]+")  # what sympy can read back as it was printed
 
 

@@ -74,7 +74,7 @@ SAYS: dict[findings.FileKind, tuple[str, str, str]] = {
     "text": ("text", "find the file that this stands for; a download may have failed", "it starts with {begins}"),
     "directory": ("a directory", "name the .onnx in it: {inside}", ".onnx files in it: {inside}"),
     "missing": ("not there", "check the path: {path}", "no such file: {path}"),
-    "unreadable": ("not readable ({error})", "check its permissions", "{error}"),
+    "unreadable": ("not readable ({error})", "look at what it is, and at its permissions", "{error}"),
     "not-a-model": (
         "no protobuf of a model",
         "check where it came from; it may be encrypted, packed or damaged",

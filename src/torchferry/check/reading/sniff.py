@@ -21,6 +21,8 @@ def sniff(path: Path) -> Sniffed:
         if path.is_dir():
             inside = tuple(sorted(p.name for p in path.glob("*.onnx")))[:5]
             return Sniffed("directory", path=str(path), inside=inside)
+        if not path.is_file():  # to open a pipe would wait for its other end, and a device has none
+            return Sniffed("unreadable", path=str(path), error="it is a pipe, a device or a socket, and no file")
         size = path.stat().st_size
         with path.open("rb") as file:
             head = file.read(4096)

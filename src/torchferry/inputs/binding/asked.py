@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import keyword
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torchferry.errors import UsageError, did_you_mean
@@ -99,7 +101,7 @@ def from_shapes(spec: Any, top: Mapping[str, Any], *, keys: Sequence[str], names
             ask = _ask(dim, f"{names[i]}[{axis}]", shapes[i][axis])
             if ask is not None:
                 found[i, axis] = ask
-    return Asked(found)
+    return Asked(solvable(found))
 
 
 def moving_numbers(spec: Any, top: Mapping[str, Any]) -> frozenset[str]:
@@ -217,8 +219,8 @@ def _bounds(dim: Any) -> tuple[int | None, int | None]:
 
 def identifier(name: str) -> str:
     """Return a name as sizes can say it."""
-    word = re.sub(r"\W", "_", name)
-    return f"dim_{word}" if not word or word[0].isdigit() else word
+    word = re.sub(r"\W", "_", unicodedata.normalize("NFKC", name))  # as Python reads names
+    return word if word.isidentifier() and not keyword.iskeyword(word) else f"dim_{word}"
 
 
 def expression(text: str) -> str:
@@ -228,4 +230,13 @@ def expression(text: str) -> str:
         size_text.value(text, dict.fromkeys(size_text.names(text), 1))
     except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError):  # a file may have anything for a size
         return identifier(text)
-    return text if size_text.names(text) else identifier(text)
+    return text if size_text.names(text) and not text.isidentifier() else identifier(text)
+
+
+def solvable(axes: dict[Axis, Ask]) -> dict[Axis, Ask]:
+    """Return what is asked with a name of its own for each size whose names no other size has to itself: `2*a` tells no `a`."""
+    alone = {ask.name for ask in axes.values()}
+    return {
+        axis: replace(ask, name=identifier(ask.name)) if ask.name and not size_text.names(ask.name) <= alone else ask
+        for axis, ask in axes.items()
+    }

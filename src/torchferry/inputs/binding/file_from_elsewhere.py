@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from torchferry.inputs.binding.asked import Asked, expression
+from torchferry.inputs.binding.asked import Asked, expression, solvable
 from torchferry.inputs.binding.callee import Callee
 from torchferry.inputs.binding.feeds import WIDER, dtype_name
 from torchferry.inputs.binding.flat import identifiers
@@ -140,7 +140,7 @@ def _asks(inputs: Sequence[Declared], pairs: dict[str, int], prepared: Prepared,
                 found[i, axis] = Ask(expression(size) if size else None)
                 sizes.setdefault(str(size), set()).add(prepared.tensors[i].shape[axis])
     doubtful = {expression(name) for name, numbers in sizes.items() if len(numbers) > 1 and name != "None"}
-    return {axis: Ask() if ask.name in doubtful else ask for axis, ask in found.items()}
+    return solvable({axis: Ask() if ask.name in doubtful else ask for axis, ask in found.items()})
 
 
 def _other_inputs(words: str, inputs: Sequence[Declared], prepared: Prepared) -> FileHasOtherInputs:

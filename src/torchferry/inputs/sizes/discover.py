@@ -214,7 +214,7 @@ def as_asked(prober: Prober, asked: Mapping[Axis, Ask], names: Sequence[str], ex
     dims = {name for ask in asked.values() for name in size_text.names(str(ask.name))}
     roots = {name: f"r{k}" for k, name in enumerate(sorted(dims))}
     for (i, a), ask in asked.items():
-        ties.sizes[i, a] = re.sub(r"[A-Za-z_]\w*", lambda m: roots[m[0]], str(ask.name))
+        ties.sizes[i, a] = re.sub(r"[^\W\d]\w*", lambda m: roots[m[0]], str(ask.name))
         if ask.name in roots:
             before = ties.roots.setdefault(roots[str(ask.name)], example[i][a])
             if before != example[i][a]:
