@@ -12,7 +12,6 @@ from transformers import MixtralConfig, MixtralModel
 from torchferry.errors import ForeignApiMoved
 from torchferry.foreign import transformers_export as door
 
-
 NEWER = pytest.mark.skipif(transformers.__version__.startswith("4."), reason="transformers exports by patches since release 5")
 
 
