@@ -1,10 +1,11 @@
 """Run the tests with other releases of what torchferry stands on, each in a virtual environment of its own, and write the table.
 
-    python benchmarks/versions.py torch==2.15.0 onnxruntime==1.24.4
+    python benchmarks/versions.py torch==2.15.0 onnxruntime==1.20.0
     python benchmarks/versions.py --all torch==2.15.0     # every test of `make test`, not the stated subset
     python benchmarks/versions.py --parts tests/foreign tests/test_scenarios.py -- torch==2.15.0    # these alone
 
-An environment is made in `build/versions/` on first use; one with another torch takes some 5 GB. What a run gives is kept in
+An environment is made in `build/versions/` on first use. One with another torch takes some 5 GB; any other release is fetched,
+with what it alone needs, into a folder that stands before this environment's packages. What a run gives is kept in
 `benchmarks/versions.json`, from which `docs/versions.md` is written anew.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -32,11 +34,14 @@ SUBSET = (
     "tests/catalogue",
     "tests/test_scenarios.py",
 )
+# what a release needs, and the newest does not have or has too new; by its first number
+BESIDE = {"transformers==4": ("tokenizers<0.23", "huggingface_hub<1", "requests", "urllib3", "charset_normalizer", "certifi")}
 HEAD = """# Releases that were tried
 
 `python benchmarks/versions.py torch==2.15.0` makes an environment with that release, and with the newest of everything else that
-`constraints.txt` names; it runs the tests there, and writes this table. "subset" is {subset}; "all" is what `make test` runs;
-where less was run, it is named.
+`constraints.txt` names; it runs the tests there, and writes this table. The oldest releases of the other packages that the
+metadata allows are used together by a test that `make test` runs (`tests/test_floors.py`). "subset" is {subset};
+"all" is what `make test` runs; where less was run, it is named.
 A newer release is used all the same: `torchferry doctor` and every report say that it is untested.
 
 | release | tests | passed | failed | skipped | what fails |
@@ -72,13 +77,24 @@ def main() -> None:
     for release in asked.releases:
         if not re.fullmatch(r"[a-z-]+==[\w.]+", release):
             parser.error(f"{release!r} is no NAME==VERSION")
-        rows[release] = Row(tests=named, **tried(environment(release), chosen, asked.workers))
+        python, before = environment(release) if release.startswith("torch==") else (Path(sys.executable), folder(release))
+        rows[release] = Row(tests=named, **tried(python, before, chosen, asked.workers))
         KEPT.write_text(json.dumps(dict(sorted(rows.items())), indent=1) + "\n", encoding="utf-8")
     PAGE.write_text(page(rows), encoding="utf-8")
 
 
-def environment(release: str) -> Path:
-    """Return the Python of an environment with a release, and with this checkout in it."""
+def folder(release: str) -> Path:
+    """Return a folder with a release, and with what it does not share with the newest."""
+    room = ROOMS / release.replace("==", "-")
+    if not (room / "ready").exists():
+        install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--upgrade", "--target", str(room)]
+        subprocess.run([*install, release, *BESIDE.get(release.partition(".")[0], ())], check=True)
+        (room / "ready").touch()
+    return room
+
+
+def environment(release: str) -> tuple[Path, Path]:
+    """Return the Python of an environment with a release and this checkout in it, and where the release is."""
     room = ROOMS / release.replace("==", "-")
     python = room / "bin" / "python"
     if not (room / "ready").exists():
@@ -90,12 +106,12 @@ def environment(release: str) -> Path:
         install = [str(python), "-m", "pip", "install", "--quiet", "--constraint", str(room / "constraints.txt"), release]
         subprocess.run([*install, "--editable", f"{ROOT}[test]"], check=True)
         (room / "ready").touch()
-    return python
+    return python, room
 
 
-def tried(python: Path, chosen: list[str], workers: str) -> Counts:
-    """Return what the tests come to in an environment."""
-    report = python.parent.parent / "report.xml"
+def tried(python: Path, room: Path, chosen: list[str], workers: str) -> Counts:
+    """Return what the tests come to in an environment, with the packages of a folder before its own."""
+    report = room / "report.xml"
     report.unlink(missing_ok=True)
     command = [
         str(python),
@@ -109,7 +125,8 @@ def tried(python: Path, chosen: list[str], workers: str) -> Counts:
         "not slow and not compat",
         f"--junitxml={report}",
     ]
-    subprocess.run([*command, *chosen], cwd=ROOT, check=False)
+    path = os.pathsep.join((str(room), str(ROOT / "src")))
+    subprocess.run([*command, *chosen], cwd=ROOT, check=False, env={**os.environ, "PYTHONPATH": path})
     if not report.exists():
         sys.exit(f"{python}: the tests did not run to their end")
     cases = list(ElementTree.parse(report).getroot().iter("testcase"))

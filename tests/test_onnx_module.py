@@ -29,6 +29,22 @@ def test_export_the_program_and_the_error_are_ours_and_the_rest_is_torchs() -> N
         stand_in.no_such_thing
 
 
+def test_its_utils_export_by_us_too() -> None:
+    from torchferry.onnx import utils
+    from torchferry.onnx.utils import export, select_model_mode_for_export
+
+    assert stand_in.utils is utils
+    assert export is utils.export is torchferry.export
+    assert select_model_mode_for_export is torch.onnx.utils.select_model_mode_for_export
+    with pytest.raises(AttributeError):
+        _ = utils.no_such_thing
+
+
+def test_a_symbolic_of_the_old_exporter_is_said_to_change_nothing() -> None:
+    with pytest.warns(UserWarning, match="custom_translation_table"):
+        assert stand_in.register_custom_op_symbolic is torch.onnx.register_custom_op_symbolic
+
+
 def test_it_can_be_put_in_the_place_of_torch_onnx(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "onnx", stand_in)
     assert torch.onnx.export is torchferry.export

@@ -222,3 +222,14 @@ def test_an_output_may_be_named_by_dynamic_axes_alone() -> None:
 def test_a_name_in_dynamic_axes_that_is_nothing_s_is_refused() -> None:
     with pytest.raises(UsageError, match="neither an input nor an output"):
         export(Smooth(), input_names=["input"], output_names=["output"], dynamic_axes={"inptu": {0: "batch"}})
+
+
+@pytest.mark.parametrize("name", ["example_outputs", "enable_onnx_checker", "use_external_data_format"])
+def test_what_torch_onnx_took_once_is_answered_with_what_to_do(name: str) -> None:
+    with pytest.raises(UsageError, match="torch.onnx no longer does: "):
+        torchferry.export(torch.nn.ReLU(), (torch.ones(2),), **{name: True})
+
+
+def test_one_tensor_is_not_counted_in_the_plural() -> None:
+    with pytest.raises(UsageError, match="takes one tensor: input"):
+        torchferry.export(torch.nn.ReLU(), (torch.ones(2),), input_names=["a", "b"])

@@ -60,7 +60,8 @@ def taught(words: Any) -> Any:
     learner = torch.optim.AdamW(model.parameters(), lr=3e-3)
     for _ in range(STEPS):
         learner.zero_grad()
-        model(input_ids=ids, labels=labels).loss.backward()
+        logits = model(input_ids=ids).logits[:, :-1]  # given the labels too, transformers warns of a loss that it has to guess
+        torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels[:, 1:].flatten()).backward()
         learner.step()
     return model.eval()
 
@@ -82,5 +83,8 @@ def _lesson(words: Any) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 if __name__ == "__main__":
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
     torch.set_num_threads(1)  # for matrices as small as these, threads only wait for each other
     save(sys.argv[1])

@@ -34,6 +34,18 @@ MAKES_NO_DIFFERENCE: Mapping[str, tuple[Any, str]] = {
 }
 
 
+# What torch.onnx.export took once and takes no longer. option -> what to do instead
+DROPPED: Mapping[str, str] = {
+    "example_outputs": "leave it out: the model is run, and says what it gives",
+    "use_external_data_format": "weights that do not fit go beside the file by themselves; `external_data=True` says so",
+    "enable_onnx_checker": "leave it out: every file is checked",
+    "strip_doc_string": "leave it out; `verbose` is the option that came after it",
+    "_retain_param_name": "leave it out: weights keep their names",
+    "aten": "leave it out: the file has operators of ONNX alone",
+    "export_raw_ir": "leave it out: the file has operators of ONNX alone",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class TorchOptions:
     """The options as they are carried out."""
@@ -79,6 +91,8 @@ def own_example(model: Any, args: Any, kwargs: Any) -> tuple[Any, Any, OwnWords]
 def read(options: Mapping[str, Any], known: frozenset[str]) -> TorchOptions:
     """Return what the options ask for; `known` are the names of our own arguments. Raises UsageError for what cannot be done."""
     for name in options:
+        if name in DROPPED:
+            raise UsageError(f"export takes no argument `{name}`, and torch.onnx no longer does: {DROPPED[name]}")
         if name not in TAKEN_FROM_TORCH:
             raise UsageError(f"export takes no argument `{name}`{did_you_mean(name, TAKEN_FROM_TORCH | known)}")
     for name, (usual, why) in MAKES_NO_DIFFERENCE.items():

@@ -15,9 +15,10 @@ from torchferry.tasks import export_directory
 
 
 def test_the_converted_model_gives_the_answers_it_was_taught(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     demo_dialogue.save(tmp_path / "taught")
+    assert "loss" not in capfd.readouterr().err  # nothing that a reader of the demo would take for a fault
     model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "taught").eval()
     words = transformers.AutoTokenizer.from_pretrained(tmp_path / "taught")
     model.longest = model.config.n_positions
@@ -27,4 +28,4 @@ def test_the_converted_model_gives_the_answers_it_was_taught(
     asked, wanted = demo_dialogue.DIALOGUES[3]
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{asked}\n"))
     assert chat_command.run(tmp_path / "out", sample=False) == 0
-    assert capsys.readouterr().out.strip() == wanted
+    assert capfd.readouterr().out.strip() == wanted

@@ -81,7 +81,7 @@ def test_a_difference_within_the_callers_tolerance_is_none(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"domain": {"T": (0, 9)}}, "domain names `T`, which is no input; there are x, t"),
+        ({"domain": {"T": (0, 9)}}, "domain names `T`, which is no input; the inputs are x, t"),
         ({"domain": {"t": (0, 9)}}, "the example has 20 in `t`, outside of its domain 0..9"),
         ({"domain": {"t": (9, 0)}}, "the domain of `t` is empty: 9..0"),
         ({"domain": {"t": 5}}, r"domain\['t'\] must be \(low, high\), two numbers; got 5"),

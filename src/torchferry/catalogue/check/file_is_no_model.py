@@ -26,7 +26,8 @@ class FileIsNoModel(FindingRule[findings.NotAModel]):
         return finding.file.kind in SAYS
 
     def message(self, finding: findings.NotAModel) -> str:
-        return f"`{finding.name}` is {_said(finding.file, 0)}, not an ONNX model"
+        seen = finding.file.kind not in ("missing", "unreadable")
+        return f"`{finding.name}` is {_said(finding.file, 0)}" + (", not an ONNX model" if seen else "")
 
     def help(self, finding: findings.NotAModel) -> str:
         return _said(finding.file, 1)
@@ -76,7 +77,7 @@ SAYS: dict[findings.FileKind, tuple[str, str, str]] = {
     "missing": ("not there", "check the path: {path}", "no such file: {path}"),
     "unreadable": ("not readable ({error})", "look at what it is, and at its permissions", "{error}"),
     "not-a-model": (
-        "no protobuf of a model",
+        "a file of some other kind",
         "check where it came from; it may be encrypted, packed or damaged",
         "no field of a model at byte {at} of {size}",
     ),

@@ -137,7 +137,7 @@ def _spread(spec: Any, top: Mapping[str, Any], keys: Sequence[str], names: Seque
                 yield flat[name], value
             elif value:
                 near = did_you_mean(str(name), [*top, *names])
-                raise UsageError(f"dynamic_shapes names `{name}`, which is no input{near}; there are {', '.join(top)}")
+                raise UsageError(f"dynamic_shapes names `{name}`, which is no input{near}; the inputs are {', '.join(top)}")
         return
     if len(spec) == len(top):
         for (name, value), one in zip(top.items(), spec, strict=True):

@@ -96,8 +96,9 @@ def file_names(keys: Sequence[str], given: Sequence[str] | None) -> tuple[str, .
     """Return the names of the inputs in the file: the given ones for the first, their own for the others."""
     given = list(given or ())
     if len(given) > len(keys):
+        takes = f"{len(keys)} tensors" if len(keys) != 1 else "one tensor"
         raise UsageError(
-            f"input_names has {len(given)} names ({', '.join(given)}), but the model takes {len(keys)} tensors: {', '.join(keys)}"
+            f"input_names has {len(given)} names ({', '.join(given)}), but the model takes {takes}: {', '.join(keys)}"
         )
     if len(set(given)) != len(given):
         raise UsageError(f"input_names holds the same name twice: {', '.join(given)}")

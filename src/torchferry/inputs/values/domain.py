@@ -24,7 +24,9 @@ def within_domain(
         return tuple(parts)
     for name in domain:
         if name not in names:
-            raise UsageError(f"domain names `{name}`, which is no input{did_you_mean(name, names)}; there are {', '.join(names)}")
+            raise UsageError(
+                f"domain names `{name}`, which is no input{did_you_mean(name, names)}; the inputs are {', '.join(names)}"
+            )
     given = [domain.get(name) for name in names]
     for name, tensor, span in zip(names, tensors, given, strict=True):
         if span is not None:

@@ -6,6 +6,8 @@ is torch's own, looked up when it is used. A script that says `torch.onnx.export
 
 from __future__ import annotations
 
+import importlib
+import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,6 +16,11 @@ if TYPE_CHECKING:
     from torchferry.result import Result as ONNXProgram
 
 __all__ = ["ONNXProgram", "OnnxExporterError", "export"]
+
+NOT_ASKED = (
+    "register_custom_op_symbolic changes nothing here: it is for the exporter that goes through TorchScript. Give a translation "
+    "to `export(..., custom_translation_table={torch.ops.my.op.default: function})`, or to `torchferry.register_op`"
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -29,6 +36,10 @@ def __getattr__(name: str) -> Any:
         from torchferry.errors import TorchferryError
 
         return TorchferryError
+    if name == "utils":
+        return importlib.import_module("torchferry.onnx.utils")
+    if name == "register_custom_op_symbolic":
+        warnings.warn(NOT_ASKED, UserWarning, stacklevel=2)
     if name.startswith("__"):  # what Python asks of any module is not torch's to answer
         raise AttributeError(f"module 'torchferry.onnx' has no attribute {name!r}")
     from torchferry.foreign.torch_onnx import public
