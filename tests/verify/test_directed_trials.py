@@ -226,6 +226,22 @@ class CheckDigit(nn.Module):
         return known if self.wrong else torch.where(digits[:, 2:3] <= 2, known, 1 - known)
 
 
+class EndToEnd(nn.Module):
+    """Sequences one after the other in a row: nothing but where they end says which tokens belong together."""
+
+    wrong = False
+
+    def forward(self, x, ends):
+        if not self.wrong and bool((ends[1:] <= ends[:-1]).any() | (ends[-1] != x.shape[0]) | (ends[0] != 0)):
+            raise ValueError("no such ends")
+        at = torch.arange(x.shape[0])
+        which = (at[:, None] >= ends[None, 1:]).sum(1)
+        together = which[:, None] == which[None]
+        if self.wrong:
+            together = together & ((at[:, None] - at[None]).abs() < 5)
+        return together.to(x.dtype) @ x
+
+
 class Postcode(nn.Module):
     wrong = False
 
@@ -354,6 +370,7 @@ CASES: dict[str, tuple[type[nn.Module], tuple[Any, ...], list[Any]]] = {
         Scored, (torch.stack([torch.randint(0, m, (4,)) for m in (6, 50, 9)], -1),), [ROWS],
     ),
     "numbers with a check digit": (CheckDigit, (torch.tensor([[1, 2, 0, 3, 4], [7, 1, 1, 0, 1], [9, 0, 2, 9, 0]]),), [ROWS]),
+    "where sequences end that lie in one row": (EndToEnd, (torch.randn(7, 3), torch.tensor([0, 3, 7])), [{}, {}]),
     "an index behind a division": (Postcode, (torch.randint(10000, 40000, (4,)),), [ROWS]),
     "multiples of what is divided by": (LeapYear, (torch.tensor([1987, 2004, 2011, 2024]),), [{}]),
     "two conditions on what is computed of one input": (ClockChange, (torch.randint(0, 10**6, (5,)),), [ROWS]),
