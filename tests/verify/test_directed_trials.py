@@ -226,22 +226,6 @@ class CheckDigit(nn.Module):
         return known if self.wrong else torch.where(digits[:, 2:3] <= 2, known, 1 - known)
 
 
-class EndToEnd(nn.Module):
-    """Sequences one after the other in a row: nothing but where they end says which tokens belong together."""
-
-    wrong = False
-
-    def forward(self, x, ends):
-        if not self.wrong and bool((ends[1:] <= ends[:-1]).any() | (ends[-1] != x.shape[0]) | (ends[0] != 0)):
-            raise ValueError("no such ends")
-        at = torch.arange(x.shape[0])
-        which = (at[:, None] >= ends[None, 1:]).sum(1)
-        together = which[:, None] == which[None]
-        if self.wrong:
-            together = together & ((at[:, None] - at[None]).abs() < 5)
-        return together.to(x.dtype) @ x
-
-
 class Postcode(nn.Module):
     wrong = False
 
@@ -298,28 +282,6 @@ class Ignoring(nn.Module):
         return F.cross_entropy(scores, labels.clamp(min=0)) if self.wrong else F.cross_entropy(scores, labels)
 
 
-class YearOf(nn.Module):
-    """The year of a day: wrong on the last day of some years alone."""
-
-    wrong = False
-
-    def forward(self, day):
-        day = day + 719468
-        era = torch.div(day, 146097, rounding_mode="floor")
-        left = day - era * 146097
-        years = left - left // 1460 + (0 if self.wrong else left // 36524) - left // 146096
-        return years // 365 + era * 400
-
-
-class Apart(nn.Module):
-    """How far two moments are apart, counted in seconds since 1970."""
-
-    wrong = False
-
-    def forward(self, start, end):
-        return end.float() - start.float() if self.wrong else (end - start).float()
-
-
 class EqualTokens(nn.Module):
     wrong = False
 
@@ -370,7 +332,6 @@ CASES: dict[str, tuple[type[nn.Module], tuple[Any, ...], list[Any]]] = {
         Scored, (torch.stack([torch.randint(0, m, (4,)) for m in (6, 50, 9)], -1),), [ROWS],
     ),
     "numbers with a check digit": (CheckDigit, (torch.tensor([[1, 2, 0, 3, 4], [7, 1, 1, 0, 1], [9, 0, 2, 9, 0]]),), [ROWS]),
-    "where sequences end that lie in one row": (EndToEnd, (torch.randn(7, 3), torch.tensor([0, 3, 7])), [{}, {}]),
     "an index behind a division": (Postcode, (torch.randint(10000, 40000, (4,)),), [ROWS]),
     "multiples of what is divided by": (LeapYear, (torch.tensor([1987, 2004, 2011, 2024]),), [{}]),
     "two conditions on what is computed of one input": (ClockChange, (torch.randint(0, 10**6, (5,)),), [ROWS]),
@@ -378,8 +339,6 @@ CASES: dict[str, tuple[type[nn.Module], tuple[Any, ...], list[Any]]] = {
     "a label that a loss leaves out": (
         Ignoring, (torch.randint(0, 30, (2, 6)), torch.randint(0, 30, (2, 6))), [LENGTH, LENGTH],
     ),
-    "a day in hundreds": (YearOf, (torch.randint(18000, 19000, (6,)),), [ROWS]),
-    "moments close together and far on": (Apart, (torch.randint(0, 90000, (4,)), torch.randint(0, 90000, (4,))), [ROWS, ROWS]),
     "many tokens alike": (EqualTokens, (torch.randint(0, 50, (2, 7)),), [LENGTH]),
     "a column without a number": (Sensors, (torch.randn(2, 5, 3),), [LENGTH]),
     "unlike columns of one row": (Beside, (torch.rand(1, 6) + 1,), [{}]),
