@@ -282,28 +282,6 @@ class Ignoring(nn.Module):
         return F.cross_entropy(scores, labels.clamp(min=0)) if self.wrong else F.cross_entropy(scores, labels)
 
 
-class YearOf(nn.Module):
-    """The year of a day: wrong on the last day of some years alone."""
-
-    wrong = False
-
-    def forward(self, day):
-        day = day + 719468
-        era = torch.div(day, 146097, rounding_mode="floor")
-        left = day - era * 146097
-        years = left - left // 1460 + (0 if self.wrong else left // 36524) - left // 146096
-        return years // 365 + era * 400
-
-
-class Apart(nn.Module):
-    """How far two moments are apart, counted in seconds since 1970."""
-
-    wrong = False
-
-    def forward(self, start, end):
-        return end.float() - start.float() if self.wrong else (end - start).float()
-
-
 class EqualTokens(nn.Module):
     wrong = False
 
@@ -361,8 +339,6 @@ CASES: dict[str, tuple[type[nn.Module], tuple[Any, ...], list[Any]]] = {
     "a label that a loss leaves out": (
         Ignoring, (torch.randint(0, 30, (2, 6)), torch.randint(0, 30, (2, 6))), [LENGTH, LENGTH],
     ),
-    "a day in hundreds": (YearOf, (torch.randint(18000, 19000, (6,)),), [ROWS]),
-    "moments close together and far on": (Apart, (torch.randint(0, 90000, (4,)), torch.randint(0, 90000, (4,))), [ROWS, ROWS]),
     "many tokens alike": (EqualTokens, (torch.randint(0, 50, (2, 7)),), [LENGTH]),
     "a column without a number": (Sensors, (torch.randn(2, 5, 3),), [LENGTH]),
     "unlike columns of one row": (Beside, (torch.rand(1, 6) + 1,), [{}]),

@@ -289,3 +289,23 @@ def test_a_variance_may_be_taken_around_another_kernels_mean_and_not_by_squares(
     example = (torch.randn(3, 40),)
     for how, codes in (("around its mean", []), ("by squares", ["NUM001"])):
         assert errors(verdict(Variance(), example, stock(Variance(how), example, tmp_path / "m.onnx"))) == codes
+
+
+class Divergence(nn.Module):
+    """A single number, of which nothing but rounding is left where both sides are alike."""
+
+    def __init__(self, off: float = 0.0) -> None:
+        super().__init__()
+        self.head, self.off = nn.Linear(6, 9), off
+        with torch.no_grad():
+            self.head.weight.copy_(torch.randn(9, 6, generator=torch.Generator().manual_seed(5)) / 2)
+            self.head.bias.copy_(torch.randn(9, generator=torch.Generator().manual_seed(6)) / 2)
+
+    def forward(self, x, y):
+        return nn.functional.kl_div(self.head(x).log_softmax(-1), self.head(y).softmax(-1), reduction="batchmean") + self.off
+
+
+def test_what_is_left_of_a_loss_is_rounding_and_a_constant_beside_it_is_not(tmp_path: Path) -> None:
+    example = tuple(torch.randn(3, 6, generator=torch.Generator().manual_seed(s)) for s in (0, 1))
+    assert crossed(Divergence(), example, tmp_path).ok
+    assert errors(verdict(Divergence(), example, stock(Divergence(1e-5), example, tmp_path / "other.onnx")))

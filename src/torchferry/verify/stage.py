@@ -17,7 +17,7 @@ from torchferry.progress import Event, tell
 from torchferry.records import FAILING, Bound, Case, Fault, Finding, Guard, Location, Step, Translated, Verified, ranges_shown
 from torchferry.records.findings import FileNotLoaded, MostlyExcused, NothingShown, OutputSizeFixed, RefusedWhenOptimised
 from torchferry.records.kinds_of_values import ORDINARY
-from torchferry.verify.arrays import array, arrays
+from torchferry.verify.arrays import arrays
 from torchferry.verify.coverage.assess import assess
 from torchferry.verify.explain.by_size import by_size
 from torchferry.verify.explain.findings import findings
@@ -25,7 +25,7 @@ from torchferry.verify.explain.optimiser_fault import blame_opening
 from torchferry.verify.judge.bias import biased
 from torchferry.verify.judge.compare import ENOUGH_ROWS, spread
 from torchferry.verify.judge.model_traits import traits
-from torchferry.verify.judge.tolerance import columns, loosest, measure
+from torchferry.verify.judge.tolerance import columns, from_call_to_call, loosest, measure
 from torchferry.verify.judge.trial import Bench, Judged, judge
 from torchferry.verify.run.both_sides import BothSides, open_sides
 from torchferry.verify.run.eager_trace import EagerTrace, record
@@ -105,10 +105,13 @@ def laid_out(case: Case, sides: BothSides) -> tuple[Bench, Character, EagerTrace
     kind = traits(bound.module, trace.notes, habits.random)
     asked = case.job.tolerance
     allowed = (asked,) * len(trace.outputs) if asked else measure(bound.module, calls, kind.coarsest, lowered)
-    if asked is None and any(o.dim() > 0 and o.numel() // max(1, o.shape[-1]) < ENOUGH_ROWS for o in trace.outputs):
-        shares = columns([arrays(o) for o in _several(bound, len(calls) > 1)])
-        allowed = tuple(replace(a, columns=c) for a, c in zip(allowed, shares or [()] * len(allowed), strict=True))
-    usual = tuple(float(np.max(spread(array(o)))) for o in trace.outputs)
+    few = any(o.numel() // max(1, o.shape[-1] if o.dim() else 1) < ENOUGH_ROWS for o in trace.outputs)
+    several = [arrays(o) for o in _several(bound, len(calls) > 1)] if few else []
+    if asked is None:
+        allowed = tuple(replace(a, columns=c) for a, c in zip(allowed, columns(several) or [()] * len(allowed), strict=True))
+    example = arrays(trace.outputs)
+    varied = from_call_to_call(several, example)
+    usual = tuple(max(float(np.max(spread(o))), v) for o, v in zip(example, varied, strict=True))
     return Bench(sides, allowed, kind, sizes, usual, links), habits, trace
 
 

@@ -62,6 +62,19 @@ def columns(calls: Sequence[Sequence[Array]]) -> tuple[tuple[float, ...], ...]:
     return tuple(found)
 
 
+def from_call_to_call(calls: Sequence[Sequence[Array]], example: Sequence[Array]) -> tuple[float, ...]:
+    """Return how much each output of few numbers varies from one call to the next; 0 for others.
+
+    A loss is a single number, which has no spread in itself.
+    """
+    varied = [0.0] * len(example)
+    for n, one in enumerate(example):
+        alike = [c[n] for c in calls if c[n].shape == one.shape]
+        if one.size < ENOUGH_ROWS and is_float(one) and len(alike) > 1:
+            varied[n] = float(np.max(spread(np.concatenate([wide(a).ravel() for a in alike]))))
+    return tuple(varied)
+
+
 def loosest(allowed: Sequence[Tolerance]) -> Tolerance:
     """Return the one of several that allows most."""
     return max(allowed, key=lambda t: t.share + t.rtol, default=Tolerance(0.0, 0.0, "no output"))

@@ -15,7 +15,9 @@ from torchferry.verify.trials.plans import TrialPlan
 from torchferry.verify.trials.tries import Tries
 
 WALKS, STEPS = 4, 150  # walks for each input, and the changes in each that are put to eager
+STOPS = 4  # on each walk, its end among them
 LAWLESS = ("times 10", "grid", "ties", "spread 10")
+WHOLE_AND_LAWLESS = ("spread 10", "spread 3", "rows 10")  # the others leave whole numbers as they are
 
 
 def walked(tries: Tries, seed: int) -> Iterator[TrialPlan]:
@@ -29,30 +31,32 @@ def walked(tries: Tries, seed: int) -> Iterator[TrialPlan]:
 
 def _refuses_others(tries: Tries, name: str, example: torch.Tensor, seed: int) -> bool:
     """Return whether eager refuses all of some ways to fill an input that hold to no law."""
-    if example.dim() < 2 or not example.numel() or example.dtype == torch.bool:
+    if not example.dim() or example.numel() < 2 or example.dtype == torch.bool:
         return False
-    return not any(tries.takes(TrialPlan({}, values, seed + 1, only=name), finite=False) for values in LAWLESS)
+    ways = LAWLESS if example.is_floating_point() else WHOLE_AND_LAWLESS
+    return not any(tries.takes(TrialPlan({}, values, seed + 1, only=name), finite=False) for values in ways)
 
 
 def _walk(tries: Tries, place: int, example: torch.Tensor, seed: int) -> Iterator[tuple[torch.Tensor, ...]]:
-    """Yield where some walks end, each drawn to another of the example's numbers, the most frequent first."""
+    """Yield where some walks come by and end, each drawn to another of the example's numbers, the most frequent first."""
     values, counts = example.unique(return_counts=True)
     favourites = values[counts.argsort(descending=True)]
     for number in range(WALKS):
         chance = torch.Generator().manual_seed(seed + number)
         at, taken, tried = example.clone(), torch.ones(len(CHANGES)), 2 * torch.ones(len(CHANGES))
+        come_by: list[torch.Tensor] = []
         for step in range(STEPS):
             kind = int(torch.multinomial(taken / tried, 1, generator=chance))  # what eager takes more often is tried more often
-            row, there = step % example.shape[0], at.clone()
-            flat = there[row].reshape(-1)
-            CHANGES[kind](flat, favourites[number % len(favourites)], example.reshape(-1), chance)
-            there[row] = flat.reshape(there[row].shape)
+            there = at.clone()
+            rows = there.reshape(example.shape[0] if example.dim() > 1 else 1, -1)  # a view
+            CHANGES[kind](rows[step % len(rows)], favourites[number % len(favourites)], example.reshape(-1), chance)
             tried[kind] += 1
             args = (*tries.bound.args[:place], there, *tries.bound.args[place + 1 :])
             if not torch.equal(there, at) and tries.takes(TrialPlan({}, "walked", given=args)):
                 at, taken[kind] = there, taken[kind] + 1
-        if not torch.equal(at, example):
-            yield (*tries.bound.args[:place], at, *tries.bound.args[place + 1 :])
+                come_by.append(there)
+        for stop in come_by[:: -max(1, len(come_by) // STOPS)][:STOPS]:
+            yield (*tries.bound.args[:place], stop, *tries.bound.args[place + 1 :])
 
 
 def _places(row: torch.Tensor, chance: torch.Generator) -> torch.Tensor:
@@ -85,4 +89,11 @@ def _shift(row: torch.Tensor, favourite: torch.Tensor, pool: torch.Tensor, chanc
     row[two] -= step
 
 
-CHANGES = (_swap, _redraw, _prefer, _fill, _shift)
+def _move(row: torch.Tensor, favourite: torch.Tensor, pool: torch.Tensor, chance: torch.Generator) -> None:
+    """Move one number up or down: where the sequences end that lie one after the other in a row."""
+    size = float(pool.to(torch.float64).std(correction=0)) or 1.0
+    step = size * torch.randn((), generator=chance)
+    row[_places(row, chance)[0]] += step.to(row.dtype) if row.is_floating_point() else step.sign().to(row.dtype)
+
+
+CHANGES = (_swap, _redraw, _prefer, _fill, _shift, _move)
