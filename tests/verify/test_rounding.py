@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
+import numpy as np
 import torch
 from crossing import crossed, errors, stock, verdict
 from torch import nn
 
 import torchferry
 from torchferry.records import Tolerance, Trial, Verified
+from torchferry.verify.judge.excuses.rounding_noise import nudged
+from torchferry.verify.run.double_shadow import in_float64
 
 
 class Rounded(nn.Module):
@@ -309,3 +313,27 @@ def test_what_is_left_of_a_loss_is_rounding_and_a_constant_beside_it_is_not(tmp_
     example = tuple(torch.randn(3, 6, generator=torch.Generator().manual_seed(s)) for s in (0, 1))
     assert crossed(Divergence(), example, tmp_path).ok
     assert errors(verdict(Divergence(), example, stock(Divergence(1e-5), example, tmp_path / "other.onnx")))
+
+
+class Encoded(nn.Module):
+    """In eval mode this encoder cuts the padding off, and computes with rows of unlike lengths in kernels of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True), 1)
+
+    def forward(self, x, padding):
+        return (self.inner(x, src_key_padding_mask=padding),)
+
+
+def test_rows_of_unlike_lengths_have_a_float64_run_and_roundings_like_any_other_numbers() -> None:
+    torch.manual_seed(0)
+    model, x = Encoded().eval(), torch.randn(3, 5, 8)
+    padding = torch.arange(5) >= torch.tensor([5, 3, 1])[:, None]
+    with torch.no_grad():
+        want = copy.deepcopy(model).double()(x.double(), padding)[0]
+    (shadow,) = in_float64(model, (x, padding)) or (None,)
+    assert shadow is not None
+    assert np.abs(shadow - want.numpy()).max() < 1e-12
+    one, two = (nudged(model, (x, padding), seed)[0] for seed in (0, 1))
+    assert (one != two)[~padding.numpy()].any(axis=1).all()  # every token has some number moved

@@ -67,6 +67,25 @@ def test_another_checkpoint_is_the_first_and_only_thing_said(tmp_path: Path) -> 
     assert any("the file agrees in 4 trials that fail" in fact for fact in result.diagnoses[0].evidence)
 
 
+class Phase(nn.Module):
+    """Long sums in the file's own order: with the model's weights too, its last bits are others."""
+
+    def __init__(self):
+        super().__init__()
+        self.gain = nn.Parameter(torch.rand(512) + 0.5)
+
+    def forward(self, x):
+        return (x * self.gain).cumsum(1).sin()
+
+
+def test_another_checkpoint_is_told_where_sums_are_rounded_otherwise_too(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = Phase().eval()
+    twin = changed(model, lambda t: [p.uniform_(0.5, 1.5) for p in t.parameters()])
+    few = torchferry.Budget(trials=1, mutants=0)
+    assert errors(verified(model, twin, (torch.randn(2, 512),), tmp_path / "m", budget=few)) == ["NUM030"]
+
+
 def test_weights_that_are_folded_on_top_of_a_wrong_operator_are_not_blamed(tmp_path: Path) -> None:
     class Sum(nn.Module):
         sign = 1

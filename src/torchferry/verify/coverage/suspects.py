@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from torchferry.records import FAILING, Fault
+from torchferry.records import FAILING, SHOWING, Fault
 from torchferry.records.findings import WeightsDiffer
 from torchferry.verify.coverage.folded_unlike import folded_unlike
 from torchferry.verify.coverage.folds import norms
@@ -19,11 +20,12 @@ from torchferry.verify.coverage.mutants import MOST_TRIALS
 from torchferry.verify.coverage.noticed_rows import feeding, unreached
 from torchferry.verify.coverage.rewritten import rewrite
 from torchferry.verify.coverage.unlike import Unlike
-from torchferry.verify.judge.trial import Judged, differences
+from torchferry.verify.judge.trial import Bench, Judged, differences, judge
 from torchferry.verify.run.both_sides import session_options
 
 ASKED = 4  # failing trials that are run again with the model's numbers
 FEW = 2  # trials of a large model for which a second session is run
+NEAR = 100.0  # times what is allowed: what is further off with the model's own numbers is not asked for an excuse
 
 
 def weigh(ground: Ground) -> Ground:
@@ -72,13 +74,22 @@ def _cured(ground: Ground, failing: Sequence[Judged], blamed: Sequence[Unlike]) 
         if (values := one.near.made(ground.weights.tensors, {})) is not None:
             numbers[one.stored.graph, one.stored.name] = values
     with tempfile.TemporaryDirectory(prefix=".torchferry-", dir=ground.room) as folder:
-        path, _ = rewrite(sides, numbers, Path(folder))
+        path, model = rewrite(sides, numbers, Path(folder))
         key = sides.worker.open(path, **session_options(sides.file.settings))
         if isinstance(key, Fault):
             return 0
-        runs = [(j, sides.run(j.args, key)) for j in failing]
+        mended = replace(sides, file=replace(sides.file, path=path), session=key, model=model)
+        cured = sum(_agrees(replace(ground.bench, sides=mended, followed=[]), j) for j in failing)
         sides.worker.close(key)
-    return sum(not isinstance(got, Fault) and not differences(ground.bench, j.want, got)[0] for j, got in runs)
+    return cured
+
+
+def _agrees(bench: Bench, failing: Judged) -> bool:
+    """Return whether a trial that fails agrees on another bench: to the last bits, or as excuses that are proven there say."""
+    got = bench.sides.run(failing.args)
+    if not isinstance(got, Fault) and not differences(bench, failing.want, got)[0]:
+        return True
+    return judge(bench, failing.plan, failing.args, proven=NEAR).trial.outcome in SHOWING
 
 
 def _proven(ground: Ground, differing: Sequence[Unlike]) -> Ground:

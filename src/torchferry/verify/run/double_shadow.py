@@ -50,7 +50,7 @@ class _Shadow(Watching):
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return a tensor's shadow; one that nothing was computed for is the tensor itself, widened."""
-        if tensor.dtype not in WIDE or tensor.is_nested:
+        if tensor.dtype not in WIDE:
             return tensor
         if id(tensor) not in self._shadows:
             self._shadows[id(tensor)] = tensor, tensor.detach().to(WIDE[tensor.dtype])
@@ -76,7 +76,7 @@ class _Shadow(Watching):
 
     def _keep(self, out: Any, wide: Any) -> None:
         for one, two in zip(_tensors(out), _tensors(wide), strict=False):
-            if one.dtype in WIDE and two.dtype == WIDE[one.dtype] and one.shape == two.shape:
+            if one.dtype in WIDE and two.dtype == WIDE[one.dtype] and _alike(one, two):
                 self._shadows[id(one)] = one, two
 
 
@@ -101,6 +101,11 @@ def _picked(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], results: S
     whole = places if places.dim() == keys.dim() else places.unsqueeze(axis)
     found = keys.take_along_dim(whole, axis)
     return (found.reshape(values.shape),)
+
+
+def _alike(one: torch.Tensor, two: torch.Tensor) -> bool:
+    """Return whether two tensors have the same sizes; rows of unlike lengths, from one operator, have."""
+    return one.is_nested == two.is_nested and (one.is_nested or one.shape == two.shape)
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

@@ -83,6 +83,8 @@ class Noisy(Watching):
             if (far := moved_by_its_mean(op_name(func), args, out)) is not None:
                 out = (out[0] + _signs(out[0], self._generator) * far, *out[1:])
             return tuple(self._noisy(o, scale, terms(str(func), given, [o])) if _float(o) else o for o in out)
+        if isinstance(out, torch.Tensor) and out.is_nested and not is_mutable(func):
+            return self._noisy_rows(func, out, given)
         if not _float(out):
             return out
         moved = self._noisy(out, scale, terms(str(func), given, [out]))
@@ -92,6 +94,15 @@ class Noisy(Watching):
         if scale is not None:
             return out + _signs(out, self._generator) * scale * torch.finfo(out.dtype).eps
         return _moved(out, _signs(out, self._generator), math.sqrt(many)) if many > 1 else out
+
+    def _noisy_rows(self, func: Any, out: torch.Tensor, given: list[torch.Tensor]) -> torch.Tensor:
+        """Return rows of unlike lengths, as the encoders of torch make of padded ones, with their numbers moved."""
+        if out.layout is not torch.strided or not out.is_floating_point():
+            return out
+        moved = out.clone()
+        numbers = moved.values()
+        numbers.copy_(self._noisy(numbers, None, terms(str(func), given, [numbers])))
+        return moved
 
 
 def _errs_in_its_argument(name: str) -> bool:
