@@ -14,7 +14,7 @@ from torchferry.check.reading import graph
 from torchferry.check.reading.fingerprint import QUANTISED_KEY
 from torchferry.check.reading.promises import broken
 from torchferry.check.support import operators, products, stamp
-from torchferry.check.support.node_probe import Prober
+from torchferry.check.support.node_probe import NodeProber
 from torchferry.check.support.of_release import missing_kernels
 from torchferry.check.types.type_inference import infer
 from torchferry.edits.check import CheckEdit
@@ -71,7 +71,7 @@ def _kernels(case: Case, model: onnx.ModelProto, target: Target) -> list[NoKerne
     if not operators.doubtful(flat, types) or case.job.workspace is None:
         return []
     with Worker(60.0) as worker:
-        return operators.missing(flat, types, Prober(worker, flat, case.job.workspace), target)
+        return operators.missing(flat, types, NodeProber(worker, flat, case.job.workspace), target)
 
 
 def _at_source(finding: Finding, made: Translated) -> Finding:

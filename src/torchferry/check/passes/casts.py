@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from torchferry.check.passes.weave import Weaver, find, forget_shapes, lay_open
+from torchferry.check.passes.weave import Weaver, find, forget_shapes, lay_open, rename
 from torchferry.check.reading import graph
 from torchferry.check.types import dtypes
 from torchferry.check.types.type_inference import infer, states
@@ -24,7 +24,7 @@ def cast_operands(model: onnx.ModelProto, edit: CastOperands) -> None:
         if not _convert_constant(place.graph, value, to):
             weaver = Weaver(model, f"{place.label}/{value}")
             made = weaver.op("Cast", [value], to=to)
-            _read_instead(place.node, value, made)
+            rename(place.node.input, value, made)
             weaver.before(place.graph, place.node)
     forget_shapes(model)
 
@@ -40,12 +40,6 @@ def _convert_constant(part: Any, value: str, to: int) -> bool:
             part.input.extend(kept)
             return True
     return False
-
-
-def _read_instead(node: onnx.NodeProto, old: str, new: str) -> None:
-    for index, name in enumerate(node.input):
-        if name == old:
-            node.input[index] = new
 
 
 def cast_branches(model: onnx.ModelProto, edit: CastBranches) -> None:
@@ -166,16 +160,14 @@ def _retype_border(model: onnx.ModelProto, old: int, new: int) -> None:
         weaver = Weaver(model, value.name)
         made = weaver.op("Cast", [value.name], to=new)
         for place in graph.nodes_of(main):
-            _read_instead(place.node, value.name, made)
+            rename(place.node.input, value.name, made)
         main.node.insert(0, weaver.nodes[0])
     for value in main.output:
         if value.type.tensor_type.elem_type == old:
             inner = graph.fresh_name(graph.value_names(model), f"{value.name}/{dtypes.word(new)}")
             for place in graph.nodes_of(main):
-                for names in (place.node.input, place.node.output):
-                    for index, name in enumerate(names):
-                        if name == value.name:
-                            names[index] = inner
+                rename(place.node.input, value.name, inner)
+                rename(place.node.output, value.name, inner)
             weaver = Weaver(model, value.name)
             weaver.op("Cast", [inner], output=value.name, to=old)
             main.node.extend(weaver.nodes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx
 
+from torchferry.check.passes.weave import rename
 from torchferry.check.reading import external, graph
 from torchferry.check.reading.structure import same_work
 from torchferry.edits.check import DropRepeatedNodes, RelocateData, RenameOutput, RenameShadowed, UniqueNodeNames
@@ -48,10 +49,8 @@ def _rename_value(part: onnx.GraphProto, old: str, new: str) -> None:
         if value.name == old:
             value.name = new
     for place in graph.nodes_of(part):
-        for names in (place.node.input, place.node.output):
-            for index, name in enumerate(names):
-                if name == old:
-                    names[index] = new
+        rename(place.node.input, old, new)
+        rename(place.node.output, old, new)
 
 
 def drop_repeated_nodes(model: onnx.ModelProto, edit: DropRepeatedNodes) -> None:
@@ -69,7 +68,5 @@ def rename_output(model: onnx.ModelProto, edit: RenameOutput) -> None:
     """Give a value the name under which the graph promises it."""
     old, new = edit.value, edit.output
     for place in graph.nodes_of(model.graph):
-        for names in (place.node.input, place.node.output):
-            for index, name in enumerate(names):
-                if name == old:
-                    names[index] = new
+        rename(place.node.input, old, new)
+        rename(place.node.output, old, new)

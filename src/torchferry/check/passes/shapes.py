@@ -8,7 +8,7 @@ from functools import reduce
 import numpy as np
 import onnx
 
-from torchferry.check.passes.weave import Weaver, find, forget_shapes, lay_open
+from torchferry.check.passes.weave import Weaver, find, forget_shapes, lay_open, rename
 from torchferry.check.reading import graph
 from torchferry.check.types import dtypes
 from torchferry.check.types.type_inference import infer
@@ -120,9 +120,7 @@ def _carry_out(model: onnx.ModelProto, place: graph.NodePlace, rewrite: SizeRewr
         case MadeConstant(value=value, pattern=pattern):
             weaver = Weaver(model, f"{place.label}/{value}")
             made = _made(weaver, value, pattern)
-            for index, name in enumerate(node.input):
-                if name == value:
-                    node.input[index] = made
+            rename(node.input, value, made)
     weaver.before(place.graph, node)
 
 

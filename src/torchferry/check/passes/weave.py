@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, MutableSequence, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,13 @@ class Weaver:
         for offset, node in enumerate(self.nodes):
             part.node.insert(index + offset, node)
         self.nodes = []
+
+
+def rename(names: MutableSequence[str], old: str, new: str) -> None:
+    """Put one name in the place of another among the inputs, or the outputs, of a node."""
+    for index, name in enumerate(names):
+        if name == old:
+            names[index] = new
 
 
 class OfOneType:

@@ -55,7 +55,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class FeedRefusal:
     """Something that keeps a feed from fitting and that only the user can mend."""
 
     kind: type[FeedFinding]
@@ -70,7 +70,7 @@ class Fitted:
 
     feed: dict[str, Any]
     changes: tuple[Change, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[FeedRefusal, ...] = ()
 
 
 def declared_by(session: Any) -> tuple[Declared, ...]:
@@ -87,11 +87,11 @@ def fit(declared: Sequence[Declared], feed: Mapping[str, Any], optional: Sequenc
             continue
         value, steps = as_array(spec, named[spec.name])
         for step in (_byte_order, _element_type, _rank):
-            if not isinstance(value, Refusal):
+            if not isinstance(value, FeedRefusal):
                 value, more = step(spec, value)
                 steps = [*steps, *more]
         changes += steps
-        if isinstance(value, Refusal):
+        if isinstance(value, FeedRefusal):
             refusals.append(value)
         else:
             fitted[spec.name] = value
@@ -104,7 +104,7 @@ def fit(declared: Sequence[Declared], feed: Mapping[str, Any], optional: Sequenc
 
 def _names(
     declared: Sequence[Declared], feed: Mapping[str, Any], optional: frozenset[str]
-) -> tuple[dict[str, Any], list[Change], list[Refusal]]:
+) -> tuple[dict[str, Any], list[Change], list[FeedRefusal]]:
     wanted = {d.name: d for d in declared}
     named = {k: v for k, v in feed.items() if k in wanted or k in optional}
     missing = [n for n in wanted if n not in feed]
@@ -121,7 +121,7 @@ def _names(
         missing.remove(name)
     changes += [Change(FeedExtra, k, f"`{k}` is fed, the file has no such input", "it was dropped") for k in unknown]
     told = {n: f"the input `{n}` ({_says(wanted[n])}) is not fed{hint.get(n, '')}" for n in missing}
-    return named, changes, [Refusal(FeedMissingRefused, name, words) for name, words in told.items()]
+    return named, changes, [FeedRefusal(FeedMissingRefused, name, words) for name, words in told.items()]
 
 
 def _pairs(
@@ -207,11 +207,11 @@ def as_array(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
     if isinstance(value, np.ndarray):
         return (value, []) if want.kind == "O" or value.dtype.kind != "O" else _from_objects(spec, value)
     if value is None:
-        return Refusal(FeedNotAnArrayRefused, spec.name, f"the input `{spec.name}` is fed None"), []
+        return FeedRefusal(FeedNotAnArrayRefused, spec.name, f"the input `{spec.name}` is fed None"), []
     try:
         array = _from_torch(value) if hasattr(value, "detach") and hasattr(value, "cpu") else np.asarray(value)
     except Exception as error:  # an object may raise anything when it is asked for its numbers
-        return Refusal(
+        return FeedRefusal(
             FeedNotAnArrayRefused, spec.name, f"the {kind} for `{spec.name}` cannot be turned into an array: {error}"
         ), []
     if array.dtype.kind == "O" and want.kind != "O":
@@ -226,7 +226,7 @@ def _sequence(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
     """Return a list of arrays, each made to fit as one would be; a tuple, and an array, whose rows are meant, is no list."""
     if not isinstance(value, (list, tuple)):
         words = f"`{spec.name}` takes a list of arrays, a {type(value).__name__} is fed"
-        return Refusal(FeedNotAnArrayRefused, spec.name, words), []
+        return FeedRefusal(FeedNotAnArrayRefused, spec.name, words), []
     element = Declared(spec.name, spec.type.removeprefix("seq(").removesuffix(")"), None)
     fitted = [fit((element,), {spec.name: item}) for item in value]
     if refused := [r for f in fitted for r in f.refusals]:
@@ -254,7 +254,7 @@ def _from_objects(spec: Declared, value: np.ndarray) -> tuple[Any, list[Change]]
     except (ValueError, TypeError):
         array = value
     if array.dtype.kind not in "fiub":
-        return Refusal(
+        return FeedRefusal(
             FeedNotAnArrayRefused, spec.name, f"the array for `{spec.name}` holds Python objects that are not all numbers"
         ), []
     return array, [
@@ -296,11 +296,11 @@ def _element_type(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
     if want.kind == "O":
         if value.dtype.kind in "US":
             return value, []
-        return Refusal(FeedDtypeRefused, spec.name, f"`{spec.name}` takes text, {dtypes.friendly(value.dtype)} is fed"), []
+        return FeedRefusal(FeedDtypeRefused, spec.name, f"`{spec.name}` takes text, {dtypes.friendly(value.dtype)} is fed"), []
     given, wanted = dtypes.friendly(value.dtype), dtypes.friendly(want)
     cast, lost = _cast(value, want)
     if cast is None:
-        return Refusal(FeedDtypeRefused, spec.name, f"`{spec.name}` is {given}, the file takes {wanted}: {lost}"), []
+        return FeedRefusal(FeedDtypeRefused, spec.name, f"`{spec.name}` is {given}, the file takes {wanted}: {lost}"), []
     return cast, [Change(FeedDtype, spec.name, f"`{spec.name}` is fed as {given}, the file takes {wanted}", _done(value, cast))]
 
 
@@ -349,16 +349,16 @@ def _rank(spec: Declared, value: Any) -> tuple[Any, list[Change]]:
         return value, []  # rank 0 is not checked by onnxruntime, and a (1,) array is right for it
     says = f"`{spec.name}` has rank {value.ndim} {list(value.shape)}, the file takes rank {len(spec.shape)} ({_says(spec)})"
     if value.ndim != len(spec.shape) - 1:
-        return Refusal(FeedRankRefused, spec.name, says), []
+        return FeedRefusal(FeedRankRefused, spec.name, says), []
     fits = [
         i for i in range(len(spec.shape)) if _could_be_one(spec.shape[i]) and not misfits(spec, np.expand_dims(value, i).shape)
     ]
     if not fits:
-        return Refusal(FeedRankRefused, spec.name, says + ", and no axis of size 1 makes it fit"), []
+        return FeedRefusal(FeedRankRefused, spec.name, says + ", and no axis of size 1 makes it fit"), []
     named = [i for i in fits if isinstance(size := spec.shape[i], str) and BATCH.fullmatch(size)]
     if len(fits) > 1 and len(named) != 1:
         words = f", and an axis of size 1 fits at {fits}; a guess, not shown: `{spec.name}[None]`"
-        return Refusal(FeedRankRefused, spec.name, says + words), []
+        return FeedRefusal(FeedRankRefused, spec.name, says + words), []
     axis = fits[0] if len(fits) == 1 else named[0]  # the only place, or the one that the file calls a batch
     which = "the batch axis in front" if axis == 0 else f"axis {axis}"
     return np.expand_dims(value, axis), [Change(FeedRank, spec.name, says, f"{which} was added")]

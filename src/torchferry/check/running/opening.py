@@ -13,7 +13,7 @@ from torchferry import releases
 from torchferry.check.passes import decompose
 from torchferry.check.reading import external, graph, structure
 from torchferry.check.support import operators, stamp
-from torchferry.check.support.node_probe import Prober, may_be_asked
+from torchferry.check.support.node_probe import NodeProber, may_be_asked
 from torchferry.check.types import conflicts, mismatch
 from torchferry.check.types.type_inference import Types, infer
 from torchferry.foreign import onnxruntime as ort
@@ -58,7 +58,7 @@ def explain(model: onnx.ModelProto, fault: Fault, site: Opening) -> Sequence[Fin
     types = infer(flat)
     if found := conflicts.findings(flat, types):
         return found
-    prober = Prober(site.worker, flat, site.scratch)
+    prober = NodeProber(site.worker, flat, site.scratch)
     if onnxruntime_messages.lacks_kernel(fault.text) and (found := operators.missing(flat, types, prober, site.target)):
         return found
     fault = _named_fault(flat, fault, site)
@@ -83,7 +83,7 @@ def _named_fault(model: onnx.ModelProto, fault: Fault, site: Opening) -> Fault:
     return again if isinstance(again, Fault) else fault
 
 
-def _refusal_at(model: onnx.ModelProto, fault: Fault, prober: Prober, types: Types) -> RuntimeRefused | RuntimeDied:
+def _refusal_at(model: onnx.ModelProto, fault: Fault, prober: NodeProber, types: Types) -> RuntimeRefused | RuntimeDied:
     """Return the refusal with its place; where the words name none, the node that is refused in the same words alone."""
     found = refusal(model, fault)
     if not isinstance(found, RuntimeRefused) or (found.location and found.location.onnx_node) or found.tensor is not None:

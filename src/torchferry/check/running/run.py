@@ -13,7 +13,7 @@ from typing import Any
 import onnx
 
 from torchferry.check.running import causes, hazards, made_feeds
-from torchferry.check.running.feeds import Change, Declared, Fitted, Refusal, fit, misfits, shapes, turned
+from torchferry.check.running.feeds import Change, Declared, FeedRefusal, Fitted, fit, misfits, shapes, turned
 from torchferry.check.running.trace import Feed, Tracer
 from torchferry.check.types import dtypes
 from torchferry.records import Fault, Finding, Location
@@ -119,7 +119,7 @@ def on_made(opened: Opened, keep: bool) -> Ran:
 
 def _feed_findings(item: Fitted, coerce: bool) -> list[FeedFinding]:
     changes = [c for c in item.changes if c.announced and not coerce]
-    wrong: list[Change | Refusal] = [*changes, *item.refusals]
+    wrong: list[Change | FeedRefusal] = [*changes, *item.refusals]
     return [one.kind(one.words, location=Location(input_name=one.input)) for one in wrong]
 
 

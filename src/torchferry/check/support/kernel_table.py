@@ -22,7 +22,7 @@ WRITTEN_AS = {"CastLike": "Cast"}  # with the other operand's type for its attri
 
 
 class KernelTable:
-    """Answers for a release that is not installed, and remembers the answers. The same questions as `Prober` takes.
+    """Answers for a release that is not installed, and remembers the answers. The same questions as `NodeProber` takes.
 
     `nested` says whether the release writes out operators inside of those that it has written out.
     """

@@ -14,7 +14,7 @@ from torchferry.records import Fault
 from torchferry.worker import Worker
 
 
-class Prober:
+class NodeProber:
     """Asks a worker about single nodes, and remembers the answers."""
 
     def __init__(self, worker: Worker, model: onnx.ModelProto, folder: Path) -> None:

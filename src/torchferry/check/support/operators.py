@@ -48,7 +48,7 @@ INSTEAD: dict[str, tuple[str, ...]] = {
 
 
 class Oracle(Protocol):
-    """Whoever knows what a runtime implements: `Prober` for the installed one, `KernelTable` for any other release."""
+    """Whoever knows what a runtime implements: `NodeProber` for the installed one, `KernelTable` for any other release."""
 
     def lacks(self, node: onnx.NodeProto, types: Mapping[str, str], opset: int | None = None) -> bool: ...
 

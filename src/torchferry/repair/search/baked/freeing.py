@@ -42,7 +42,7 @@ class FreeingPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SizeReading:
     """A way to read the constants under which the file runs at the new sizes and gives what it gave at the old ones."""
 
     model: onnx.ModelProto
@@ -51,7 +51,7 @@ class Reading:
 
 
 @dataclass(slots=True)
-class Search:
+class FreeingSearch:
     """What stays the same while rewrites are tried, what was found so far, and how many more may be tried."""
 
     tracer: Tracer
@@ -60,7 +60,7 @@ class Search:
     feed: Feed
     axes: dict[str, dict[str, str]]
     before: list[tuple[Feed, list[Any]]]  # feeds at the example's sizes, and what the file gives for them
-    readings: list[Reading] = field(default_factory=list)
+    readings: list[SizeReading] = field(default_factory=list)
     guess: FreeingPlan | None = None
     left: int = MOST_TRIES
     until: float = field(default_factory=lambda: time.monotonic() + LONGEST)
@@ -82,11 +82,11 @@ def plan(tracer: Tracer, example: Feed, feed: Feed, axes: dict[str, dict[str, st
     before = [(f, answer) for f in (example, values.drawn(example, 1)) if not isinstance(answer := tracer.run(freed, f), Fault)]
     if not before or before[0][0] is not example:
         return None
-    search = Search(tracer, freed, example, feed, axes, before)
+    search = FreeingSearch(tracer, freed, example, feed, axes, before)
     return _search(search, freed, []) or search.guess
 
 
-def _search(search: Search, model: onnx.ModelProto, done: list[SizeRewrite]) -> FreeingPlan | None:
+def _search(search: FreeingSearch, model: onnx.ModelProto, done: list[SizeRewrite]) -> FreeingPlan | None:
     """Return a plan that begins with the rewrites done; where a constant can be read in several ways each is tried."""
     reading, options = _tried(search, model, done)
     if reading is not None:
@@ -100,7 +100,9 @@ def _search(search: Search, model: onnx.ModelProto, done: list[SizeRewrite]) -> 
     return None
 
 
-def _tried(search: Search, model: onnx.ModelProto, done: list[SizeRewrite]) -> tuple[Reading | None, list[SizeRewrite]]:
+def _tried(
+    search: FreeingSearch, model: onnx.ModelProto, done: list[SizeRewrite]
+) -> tuple[SizeReading | None, list[SizeRewrite]]:
     """Return the reading that is complete, or the rewrites that come next; neither where this leads nowhere."""
     trial = Tracer(search.tracer.worker, model, search.tracer.home, search.tracer.scratch)
     answer = trial.run(trial.model, search.feed)
@@ -109,7 +111,7 @@ def _tried(search: Search, model: onnx.ModelProto, done: list[SizeRewrite]) -> t
     if options or isinstance(answer, Fault):
         return None, options
     same = all(all_identical(given, _outputs(trial.run(trial.model, feed))) for feed, given in search.before)
-    return (Reading(trial.model, done, answer) if same else None), []
+    return (SizeReading(trial.model, done, answer) if same else None), []
 
 
 def _outputs(answer: list[Any] | Fault) -> list[Any] | None:
@@ -123,7 +125,7 @@ def _rewritten(model: onnx.ModelProto, option: SizeRewrite) -> onnx.ModelProto:
     return changed
 
 
-def _judged(search: Search, reading: Reading) -> FreeingPlan | None:
+def _judged(search: FreeingSearch, reading: SizeReading) -> FreeingPlan | None:
     """Return the plan of a reading that is shown to be right; the first that is not is kept as a guess."""
     axes = _with_outputs(reading.model, search.axes, search.before[0][1], reading.given)
 
@@ -140,7 +142,7 @@ def _judged(search: Search, reading: Reading) -> FreeingPlan | None:
     return found
 
 
-def _likelier_mix(search: Search) -> str:
+def _likelier_mix(search: FreeingSearch) -> str:
     """Return why an axis of size 1 may not be a batch: under a likelier reading some node sums, or chooses, along it."""
     for likelier in search.readings:
         trial = Tracer(search.tracer.worker, likelier.model, search.tracer.home, search.tracer.scratch)
@@ -153,7 +155,7 @@ def _likelier_mix(search: Search) -> str:
     return ""
 
 
-def _other_reading(search: Search, reading: Reading) -> str:
+def _other_reading(search: FreeingSearch, reading: SizeReading) -> str:
     """Return which constant can be read in another way too, with other results: then nothing shows which one is meant."""
     for chosen, other in _others(search, reading):
         if not _all_close(other.given, reading.given):
@@ -164,7 +166,7 @@ def _other_reading(search: Search, reading: Reading) -> str:
     return "" if not search.over else "there was no time to try other readings of the constants"
 
 
-def _others(search: Search, reading: Reading) -> Iterator[tuple[str, Reading]]:
+def _others(search: FreeingSearch, reading: SizeReading) -> Iterator[tuple[str, SizeReading]]:
     """Yield the complete readings that differ first in one constant, and the node whose it is."""
     search.left = min(search.left, MOST_OTHERS)
     for index, chosen in enumerate(reading.rewrites):
@@ -178,7 +180,7 @@ def _others(search: Search, reading: Reading) -> Iterator[tuple[str, Reading]]:
                 yield chosen.node, other
 
 
-def _first_complete(search: Search, model: onnx.ModelProto, done: list[SizeRewrite]) -> Reading | None:
+def _first_complete(search: FreeingSearch, model: onnx.ModelProto, done: list[SizeRewrite]) -> SizeReading | None:
     """Return the likeliest complete reading that begins with the rewrites done."""
     while True:
         search.left -= 1
@@ -192,7 +194,7 @@ def _all_close(first: list[Any], second: list[Any]) -> bool:
     return len(first) == len(second) and all(close(a, b) for a, b in zip(first, second, strict=True))
 
 
-def _number_of_example(search: Search, reading: Reading, strictly: bool) -> str:
+def _number_of_example(search: FreeingSearch, reading: SizeReading, strictly: bool) -> str:
     """Return which node goes by the example's size, as far as its numbers tell."""
     lengths = {was for _, axis, was, _ in _moved_inputs(search.example, search.feed) if axis != 0 and was > 1}
     if node := numbers.of_size(reading.model, lengths):
