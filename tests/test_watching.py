@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -32,6 +33,21 @@ def test_under_pytest_nothing_is_shown_unless_it_is_asked_for(capfd: pytest.Capt
         for event in LINES:
             listener(event)
     assert "inputs" in capfd.readouterr().err
+
+
+class Gone(io.StringIO):
+    """A stream that nobody can write to any more."""
+
+    def write(self, text: str) -> int:
+        raise OSError(9, "Bad file descriptor")
+
+
+@pytest.mark.parametrize("stream", [Gone(), None])
+def test_work_goes_on_where_nobody_can_be_shown_anything(stream: io.StringIO | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", stream)
+    with watching(True) as listener:
+        for event in LINES:
+            assert listener is None or listener(event) is None
 
 
 def test_who_does_not_look_sees_nothing_of_quick_work_and_all_of_slow_work(

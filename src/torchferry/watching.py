@@ -25,7 +25,8 @@ def watching(asked: Listener | bool | None) -> Iterator[Listener | None]:
         raise UsageError(f"progress is a function that is called with each Event, True or False; not {asked!r}")
     setting = os.environ.get(SETTING, "").strip().lower()
     wanted = asked or (setting not in ("0", "no", "off", "false") if setting else None)
-    if wanted is False or (wanted is None and "PYTEST_CURRENT_TEST" in os.environ):  # a test's output is the test's own
+    alone = sys.stderr is None or (wanted is None and "PYTEST_CURRENT_TEST" in os.environ)  # a test's output is the test's own
+    if wanted is False or alone:
         yield None
         return
     from torchferry.cli.screen import Screen

@@ -70,6 +70,10 @@ def lazily() -> None:
     MADE = 1  # type: ignore[name-defined]
 
 
+def set_anew() -> None:
+    PACKAGE.inner.made = 1
+
+
 def other_module() -> types.ModuleType:
     package, inner = types.ModuleType("written_package"), types.ModuleType("written_package.inner")
     package.__file__ = inner.__file__ = __file__
@@ -155,6 +159,7 @@ WRITTEN: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "other tensors": (write_to_tensors, lambda: str((SPARSE.to_dense(), QUANTISED, INFERRED))),
     "the place in a file": (lambda: TEXT.read(9), TEXT.tell),
     "a global that was not there": (lazily, lambda: "MADE" in globals()),
+    "what is set anew in a module": (set_anew, lambda: sorted(vars(PACKAGE.inner))),
     "a module in a package": (lambda: setattr(PACKAGE.inner, "calls", PACKAGE.inner.calls + 1), lambda: PACKAGE.inner.calls),
     "a module that is imported late": (written_inside, lambda: late.calls),
 }
@@ -302,3 +307,16 @@ def test_an_honest_copy_is_used() -> None:
     model = nn.Sequential(nn.LSTM(3, 3, batch_first=True), nn.Module()).eval()
     model[1].not_a_number, model[1].buffer = float("nan"), torch.full((2,), torch.nan)  # type: ignore[assignment]
     assert eager.fresh(model) is not model
+
+
+def test_a_global_that_somebody_else_makes_meanwhile_is_theirs() -> None:
+    """A notebook's next cell, run while a thread exports: a model that sets an attribute of that name has not made it."""
+
+    class Setting(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.of_a_notebook = x
+            return x
+
+    with eager.untouched(Setting()):
+        globals()["of_a_notebook"] = 1
+    assert globals().pop("of_a_notebook", None) == 1

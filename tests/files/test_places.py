@@ -7,6 +7,7 @@ import resource
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -130,6 +131,13 @@ def test_any_name_that_the_disk_takes_will_do(tmp_path: Path, name: str) -> None
 def test_a_name_that_the_disk_or_a_runtime_does_not_take_is_refused_in_words(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match=r"too long|no zero byte|does not exist|not text in UTF-8"):
         torchferry.export(lambda x: x, (), tmp_path / name)
+
+
+def test_no_place_for_temporary_files_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/proc/nowhere"])
+    with pytest.raises(UsageError, match="No usable temporary directory"):
+        torchferry.export(torch.nn.ReLU(), (torch.ones(2, 3),))
 
 
 def test_a_deleted_working_directory_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

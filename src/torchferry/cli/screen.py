@@ -118,9 +118,15 @@ class Screen:
         self.console.print(Text.assemble(("error", "bold red"), ": ", text))
 
     def __call__(self, event: Event) -> None:
-        """Show an event."""
+        """Show an event, if there is anybody who can be shown it: a closed stderr, or a full disk behind it, stops no work."""
         if self.quiet:
             return
+        try:
+            self._tell(event)
+        except (OSError, ValueError):
+            self.quiet = True
+
+    def _tell(self, event: Event) -> None:
         if event.kind == "begin":
             self._counted = ""
             self._show(DOING.get(event.stage, event.stage))

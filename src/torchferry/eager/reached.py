@@ -130,13 +130,13 @@ def named_globals(function: types.FunctionType) -> list[tuple[dict[str, Any], di
     """
     if not _is_users(function.__code__.co_filename):
         return []
-    names, written = _names(function.__code__)
+    names, *written = _names(function.__code__)
     spaces = [function.__globals__]
     for space in spaces:  # which grows on the way: a package leads to its modules
         for module in filter(None, (_users_module(space, name) for name in names)):
             if not any(vars(module) is known for known in spaces):
                 spaces.append(vars(module))
-    return [(space, _part(space, names, written)) for space in spaces]
+    return [(space, _part(space, names, written[space is not function.__globals__])) for space in spaces]
 
 
 def _part(space: dict[str, Any], names: Iterable[str], written: Iterable[str]) -> dict[str, Any]:
@@ -154,15 +154,13 @@ def _users_module(space: dict[str, Any], name: str) -> types.ModuleType | None:
 
 
 @functools.lru_cache(maxsize=4096)
-def _names(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names that code looks up, and those that it sets, the functions and comprehensions in it among it."""
-    names = dict.fromkeys(code.co_names)
-    written = {i.argval: None for i in dis.get_instructions(code) if i.opname in ("STORE_GLOBAL", "STORE_ATTR")}
-    for held in code.co_consts:
-        if isinstance(held, types.CodeType):
-            inner = _names(held)
-            names, written = names | dict.fromkeys(inner[0]), written | dict.fromkeys(inner[1])
-    return tuple(names), tuple(written)
+def _names(code: types.CodeType) -> tuple[tuple[str, ...], ...]:
+    """Return the names that code looks up, those of globals that it sets, and those of attributes; with what is inside of it."""
+    told = list(dis.get_instructions(code))
+    set_here = ({str(i.argval) for i in told if i.opname == kind} for kind in ("STORE_GLOBAL", "STORE_ATTR"))
+    inner = [_names(held) for held in code.co_consts if isinstance(held, types.CodeType)]
+    kinds = enumerate((set(code.co_names), *set_here))
+    return tuple(tuple(sorted(own.union(*(found[k] for found in inner)))) for k, own in kinds)
 
 
 def _may_change(value: Any) -> bool:

@@ -20,6 +20,7 @@ LACK_OF_ROOM = {
     errno.EDQUOT: "your share of the disk is used up; free some room",
     errno.EFBIG: "it would be larger than a file may be here; see `ulimit -f`",
 }
+NO_PLACE = "No usable temporary directory"  # Python's words
 WORDS = LACK_OF_ROOM | {
     errno.ENAMETOOLONG: "the name is too long for the file system",
     errno.EROFS: "the file system is read-only",
@@ -28,13 +29,18 @@ WORDS = LACK_OF_ROOM | {
 
 
 def is_lack_of_room(error: OSError) -> bool:
-    """Whether an error says that a disk, or what may be written to it, is used up."""
-    return error.errno in LACK_OF_ROOM or re.search(r"\d+ requested and \d+ written", str(error)) is not None  # numpy's words
+    """Whether an error says that a disk, or what may be written to it, is used up, or that no temporary file can be written."""
+    return error.errno in LACK_OF_ROOM or _said_by_numpy(error) or NO_PLACE in str(error)
+
+
+def _said_by_numpy(error: OSError) -> bool:
+    return re.search(r"\d+ requested and \d+ written", str(error)) is not None
 
 
 def why(error: OSError) -> str:
     """Return what the system has against a file, in words."""
-    return WORDS.get(error.errno or 0) or (LACK_OF_ROOM[errno.ENOSPC] if is_lack_of_room(error) else error.strerror or str(error))
+    known = WORDS.get(error.errno or 0) or (LACK_OF_ROOM[errno.ENOSPC] if _said_by_numpy(error) else None)
+    return known or error.strerror or str(error)
 
 
 def is_path(where: Any) -> bool:
