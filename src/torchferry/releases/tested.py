@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-OLDEST, NEWEST = (2, 13), (2, 15)
+OLDEST, NEWEST = (2, 12), (2, 15)
 
 
 def untested(torch: str | None) -> str:
