@@ -154,8 +154,10 @@ def _own_attributes(kind: type) -> dict[str, Any]:
     return {k: v for k, v in vars(kind).items() if not k.startswith("__") and not isinstance(v, code)}
 
 
-def _slots(value: Any) -> dict[str, Any]:
-    names = [n for k in type(value).__mro__ for n, held in vars(k).items() if isinstance(held, types.MemberDescriptorType)]
+def _slots(value: Any, *, written_in_python: bool = False) -> dict[str, Any]:
+    """Return what the slots of an object hold; those of a class written in C may be read, and not always written to."""
+    kinds = [k for k in type(value).__mro__ if not written_in_python or "__slots__" in vars(k)]
+    names = [n for k in kinds for n, held in vars(k).items() if isinstance(held, types.MemberDescriptorType)]
     return {n: getattr(value, n) for n in names if not n.startswith("__") and hasattr(value, n)}
 
 
@@ -252,7 +254,7 @@ class SavedState:
             case _ if _is_own(type(value)):
                 held = _own_dict(value)
                 back = [functools.partial(_object_back, value, type(value), held)] if held is not None else []
-                return [*back, functools.partial(_slots_back, value, _slots(value))]
+                return [*back, functools.partial(_slots_back, value, _slots(value, written_in_python=True))]
             case _:
                 return []
 
@@ -293,7 +295,7 @@ def _object_back(value: Any, kind: type, attributes: dict[str, Any]) -> None:
 
 
 def _slots_back(value: Any, saved: dict[str, Any]) -> None:
-    for name in _slots(value).keys() - saved.keys():
+    for name in _slots(value, written_in_python=True).keys() - saved.keys():
         object.__delattr__(value, name)
     for name, held in saved.items():
         object.__setattr__(value, name, held)
