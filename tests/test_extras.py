@@ -90,7 +90,7 @@ def test_in_python_it_is_an_import_error_with_the_same_words(place: Path) -> Non
 
 def test_each_extra_brings_what_it_is_named_for_and_the_base_brings_no_runtime() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    for package, extra in extras._BRINGS.items():
+    for package, extra in extras.BRINGS.items():
         assert any(line.startswith(package + ">") for line in project["optional-dependencies"][extra])
         assert not any(line.startswith(package + ">") for line in project["dependencies"])
     others = {k: v for k, v in project["optional-dependencies"].items() if k not in ("onnxruntime", "all", "test")}

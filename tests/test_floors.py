@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
+from torchferry.releases.tested import OLDEST
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -86,6 +88,11 @@ def folder() -> Path:
 
 def test_every_package_has_an_oldest_release() -> None:
     assert sorted(floors()) == sorted(TRIED)
+
+
+def test_doctor_and_the_metadata_agree_on_the_oldest_torch() -> None:
+    needs = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]["export"]
+    assert f"torch>={OLDEST[0]}.{OLDEST[1]}" in needs
 
 
 @pytest.mark.xdist_group("floors")

@@ -305,6 +305,27 @@ TOLD = [
         "type mismatch inside the graph",
         "",
     ),
+    ("torch.onnx TypeError: object of type 'torch._C.Value' has no len()", "attribute is not constant", ""),
+    (
+        "TypeError: 'NoneType' object is not subscriptable\n  File torch/onnx/symbolic_opset11.py in pad",
+        "unknown shape or rank in a symbolic",
+        "",
+    ),
+    ("torch.onnx RuntimeError: ISTFT does not currently support complex types", "complex numbers", ""),
+    (
+        "Tensor element data type discovered: Float metadata expected: Int64",
+        "input dtype differs from the model's",
+        "Int64",
+    ),
+    ("TypeError: A int64 tensor's data must be type of function BigInt64Array", "input dtype differs from the model's", "int64"),
+    ("Input name 'x' Got: 3 Expected: 4 Invalid rank for input: x", "input shape differs from the model's", "4"),
+    ('Failed to load external data file ""w.onnx_data"", error', "external data missing or misplaced", "w.onnx_data"),
+    ("caffe2 onnx: Don't know how to translate op Loop", "target runtime lacks the operator", "Loop"),
+    (
+        "TypeError: Failed to execute 'compile' on 'WebAssembly': HTTP status code is not ok; ort-wasm.wasm",
+        "environment of the process",
+        "WebAssembly",
+    ),
     ("the result of the onnx model is different from the PyTorch model", "exported graph computes something else", ""),
     ("torch output: [1.0, 2.0]\nonnx output: [1.5, 2.5]", "exported graph computes something else", ""),
 ]

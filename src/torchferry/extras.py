@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from torchferry.errors import MissingDependency
 
 # the extra that brings a package
-_BRINGS = {
+BRINGS = {
     "torch": "export",
     "onnxscript": "export",
     "sympy": "export",
@@ -32,10 +32,10 @@ def require(what: str, *packages: str) -> None:
 def words(package: str, what: str) -> str:
     """Return that a package is missing, and how to install it."""
     flavours = ", or a flavour of your own such as `pip install onnxruntime-gpu`" if package == "onnxruntime" else ""
-    return f"{what} needs {package}, which is not installed: `pip install 'torchferry[{_BRINGS[package]}]'`{flavours}"
+    return f"{what} needs {package}, which is not installed: `pip install 'torchferry[{BRINGS[package]}]'`{flavours}"
 
 
 def missing(error: BaseException) -> str:
     """Return in words which part of the installation an import error misses; nothing where it is about something else."""
     package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
-    return words(package, "this command") if package in _BRINGS else ""
+    return words(package, "this command") if package in BRINGS else ""

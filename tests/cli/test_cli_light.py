@@ -109,8 +109,9 @@ def test_good_versions_are_no_trouble() -> None:
 @pytest.mark.parametrize(
     ("change", "command"),
     [
-        ({"onnxscript": None}, "pip install onnxscript"),
-        ({"onnxruntime": None}, "pip install onnxruntime"),
+        ({"onnxscript": None}, "pip install 'torchferry[export]'"),
+        ({"torch": None, "onnxscript": None, "sympy": None}, "pip install 'torchferry[export]'"),
+        ({"onnxruntime": None}, "pip install 'torchferry[onnxruntime]'"),
         ({"onnxruntime-gpu": "1.31.0"}, "pip uninstall -y onnxruntime onnxruntime-gpu"),
         ({"onnxruntime": "1.18.1"}, "onnxruntime>=1.19"),
         ({"onnxruntime": "1.14.0", "numpy": "1.26.4"}, "pip install -U onnxruntime"),

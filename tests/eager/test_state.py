@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 import sys
 import threading
@@ -373,3 +374,15 @@ def test_a_type_with_its_arguments_is_no_object_with_attributes_of_its_own() -> 
     with eager.untouched_by_runs(model):
         model.takes["sizes"] = None
     assert model.takes == {"sizes": list[int], "names": dict[str, int], "kinds": list[Cell]}
+
+
+class Half(functools.partial[Any]):
+    """A class of the user's own on one that is written in C, whose members cannot be set."""
+
+
+def test_members_of_a_class_written_in_c_are_not_set_again() -> None:
+    model, scale = nn.Linear(3, 3), [1.0]
+    model.half = Half(max, scale)  # type: ignore[assignment]
+    with eager.untouched_by_runs(model):
+        scale.append(2.0)
+    assert scale == [1.0]  # what such a member holds is put back all the same

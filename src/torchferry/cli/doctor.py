@@ -11,6 +11,7 @@ from importlib import metadata
 
 from torchferry import __version__
 from torchferry.cli.screen import console
+from torchferry.extras import BRINGS
 from torchferry.releases.tested import OLDEST, untested
 
 NEEDED = ("torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "numpy", "ml-dtypes", "sympy", "rich", "typer")
@@ -70,11 +71,7 @@ def versions() -> dict[str, str | None]:
 
 def known_bad(found: Mapping[str, str | None]) -> list[Trouble]:
     """Return the combinations among `found` that are known not to work."""
-    troubles = [
-        Trouble(f"{name} is not installed", "nothing can be converted without it", f"pip install {name}")
-        for name in NEEDED
-        if found.get(name) is None and not (name == "onnxruntime" and any(found.get(r) for r in RUNTIMES))
-    ]
+    troubles = _missing(found)
     runtimes = [r for r in RUNTIMES if found.get(r)]
     if len(runtimes) > 1:
         both, keep = " and ".join(runtimes), runtimes[-1]
@@ -92,6 +89,22 @@ def known_bad(found: Mapping[str, str | None]) -> list[Trouble]:
         what = f"onnxruntime {found['onnxruntime']} is older than 1.15"
         troubles.append(Trouble(what, "it takes no opset that torch writes today", "pip install -U onnxruntime"))
     return troubles
+
+
+def _missing(found: Mapping[str, str | None]) -> list[Trouble]:
+    """Return the packages that are not there, one trouble for each extra that brings some of them."""
+    absent: dict[str, list[str]] = {}
+    for name in NEEDED:
+        if found.get(name) is None and not (name == "onnxruntime" and any(found.get(r) for r in RUNTIMES)):
+            absent.setdefault(BRINGS.get(name, ""), []).append(name)
+    return [
+        Trouble(
+            f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} not installed",
+            "files are checked, run and explained, and no model is converted" if extra == "export" else "no file can be run",
+            f"pip install 'torchferry[{extra}]'" if extra else f"pip install {' '.join(names)}",
+        )
+        for extra, names in absent.items()
+    ]
 
 
 def unmet(found: Mapping[str, str | None]) -> list[Trouble]:

@@ -31,11 +31,11 @@ def object_back(value: Any, kind: type, attributes: dict[str, Any]) -> None:
 
 def slots_back(value: Any, saved: dict[str, Any]) -> None:
     """Put back what an object holds in slots."""
-    now = slots(value)
+    now = slots(value, written_in_python=True)
     for name in now.keys() - saved.keys():
         object.__delattr__(value, name)
     for name, held in saved.items():
-        if now.get(name, MISSING) is not held:  # some may only be read
+        if now.get(name, MISSING) is not held:
             object.__setattr__(value, name, held)
 
 

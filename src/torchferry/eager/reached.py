@@ -111,9 +111,10 @@ def own_attributes(kind: type) -> dict[str, Any]:
     return {k: v for k, v in vars(kind).items() if not k.startswith("__") and not isinstance(v, code)}
 
 
-def slots(value: Any) -> dict[str, Any]:
-    """Return what an object holds in slots."""
-    names = [n for k in type(value).__mro__ for n, held in vars(k).items() if isinstance(held, types.MemberDescriptorType)]
+def slots(value: Any, *, written_in_python: bool = False) -> dict[str, Any]:
+    """Return what the slots of an object hold; those of a class written in C may be read, and not always written to."""
+    kinds = [k for k in type(value).__mro__ if not written_in_python or "__slots__" in vars(k)]
+    names = [n for k in kinds for n, held in vars(k).items() if isinstance(held, types.MemberDescriptorType)]
     return {n: getattr(value, n) for n in names if not n.startswith("__") and hasattr(value, n)}
 
 

@@ -178,7 +178,7 @@ class SavedState:
 
 
 def _object(value: Any) -> list[Restore]:
-    back: list[Restore] = [functools.partial(put.slots_back, value, slots(value))]
+    back: list[Restore] = [functools.partial(put.slots_back, value, slots(value, written_in_python=True))]
     held = own_dict(value)
     return back if held is None else [functools.partial(put.object_back, value, type(value), held), *back]
 

@@ -39,6 +39,7 @@ MECHANISMS = (
             r"getPluginCreator could not find plugin:? ?(?P<op>\w*)",
             r"(?:Plugin|plugin) not found[^\n]{0,60}",
             r"(?P<op>\w+) is not (?:implemented|supported)\.?[^\n]{0,40}(?P<runtime>onnx[-_2]?tf|onnx2tf|TensorFlow|tflite)",
+            r"Don't know how to translate op (?P<op>\w+)",
             r"BackendIsNotSupposedToImplementIt: (?P<op>\w+)",
             r"Converter is not implemented \(OperationDescription\([^)]*operation_type='(?P<op>\w+)'",
             r"(?P<runtime>onnx[-_]?tf|onnx2tf|onnx2torch|onnx2keras|onnx2pytorch)[/\\][^\0]*?(?:KeyError: '(?P<op>[\w.]+)'|NotImplementedError)",

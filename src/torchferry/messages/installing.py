@@ -112,6 +112,8 @@ MECHANISMS = (
         (
             r"no available backend found[^\n]*?\[\w+\] (?P<part>[^\n]{0,160}(?:wasm|WebAssembly|initWasm|is not a function)[^\n]{0,80})",
             r"(?P<part>WebAssembly\.instantiate\(\)[^\n]{0,80})[^\0]{0,400}?(?:ort|onnx)",
+            r"(?P<part>Failed to execute '\w+' on 'WebAssembly'[^\n]{0,80})[^\0]{0,400}?ort-wasm",
+            r"ort-wasm[^\0]{0,400}?(?P<part>Failed to execute '\w+' on 'WebAssembly'[^\n]{0,80})",
         ),
     ),
     Mechanism(

@@ -88,7 +88,7 @@ MECHANISMS = (
         (
             r"should be stored in (?P<data>[^\s,]+), but it doesn't exist",
             r"External data (?:path|file)[^\n]*?(?P<data>[\w./\\-]+\.\w+)[^\n]*?(?:does not exist|not found|doesn't exist|escapes)",
-            r"Failed to load external data file \"(?P<data>[^\"]+)",
+            r"Failed to load external data file \"+(?P<data>[^\"]+)",
             r"(?:model_path must not be empty|Cannot open|cannot get file size|Failed to open|No such file)[^\n]*?(?P<data>[\w./\\-]*\.(?:data|weight|bin|onnx_data))",
             r"(?P<data>[\w./\\-]+\.(?:onnx_data|onnx\.data))[^\n]*(?:not found|doesn't exist|does not exist|No such file|failed)",
             r"(?:external|tensor) (?:data|initializer)s? [^\n]{0,80}(?:out of bounds|are out of bounds|cannot be read|not accessible)",

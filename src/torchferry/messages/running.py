@@ -11,6 +11,8 @@ MECHANISMS = (
         (
             r"Unexpected input data type\.? ?(?:for input[^\n]*?)?Actual: ?\(+(?P<got>[^\n]*?)\)+ ?, ?expected: ?\(+(?P<want>[^\n]*?)\)+",
             r"Unexpected input data type",
+            r"Tensor element data type discovered: (?P<got>\w+) metadata expected: (?P<want>\w+)",
+            r"A (?P<want>\w+) tensor's data must be type of [^\n]{0,40}(?P<got>)",
             r"(?:expects?|expected|wants?) (?:element type|a? ?tensor of type|input[^\n]{0,30}type)[^\n]{0,10}(?P<want>[\w()]+)[^\n]{0,30}(?:got|but|received)[^\n]{0,20}?(?P<got>[\w()]+)",
             r"Tensor (?:element )?type mismatch[^\n]{0,60}",
         ),
@@ -72,6 +74,8 @@ MECHANISMS = (
             r"Got invalid dimensions for input",
             r"Tensor's size\((?P<want>\d+)\) does not match data length\((?P<got>\d+)\)",
             r"Invalid rank for input: (?P<name>\S+) Got: (?P<got>\d+) Expected: (?P<want>\d+)",
+            r"Got: (?P<got>\d+) Expected: (?P<want>\d+)[^\n]*Invalid rank for input: (?P<name>\S+)",
+            r"Invalid rank for input",
             r"Non concat axis dimensions must match: Axis \d+ has mismatched dimensions of (?P<got>\d+) and (?P<want>\d+)",
             r"Input channels C is not equal to kernel channels[^\n]*?C: (?P<got>\d+) kernel channels: (?P<want>\d+)",
             r"running (?:MatMul|Gemm|FusedMatMul|Conv\w*|Concat) node\. Name:'(?P<name>[^']*)'[^\n]*(?:mismatch|must match|not equal|incompatible)",
