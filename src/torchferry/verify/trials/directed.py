@@ -45,7 +45,7 @@ SMALL = ("spread 10", "rows 6 2", "rows 6 3", "rows 6 5")  # also for numbers th
 LARGEST_MARK = 65536  # a number that may be about a size
 MANY_ALIKE = ("duplicates", "constant", "ties")  # what is counted along a length grows with it only where numbers are alike
 IN_MANY_ROWS = ("powers 1000", "times 10")
-MANY_ROWS, MOST_IN_MANY_ROWS = (4096, 512, 128), 12
+MANY_ROWS, MOST_IN_MANY_ROWS = (2048, 512, 128), 8
 MOST_SIZES = 24  # trials of each dim for the marks of model and file
 
 

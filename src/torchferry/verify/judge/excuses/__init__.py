@@ -7,6 +7,7 @@ from torchferry.verify.judge.excuses import (
     beyond_range,
     cut_off,
     float64_truth,
+    last_bits,
     padding,
     rounding,
     singular,
@@ -25,7 +26,8 @@ EXCUSES: tuple[Excuse, ...] = (
     step_by_step.EXCUSE,
     undetermined.EXCUSE,
     singular.EXCUSE,
+    last_bits.EXCUSE,
     beyond_range.EXCUSE,
 )
 # For a file that was shown to be wrong: whether rounding explains some more of it changes nothing.
-CHEAP: tuple[Excuse, ...] = (cut_off.EXCUSE, padding.EXCUSE, beyond_range.EXCUSE)
+CHEAP: tuple[Excuse, ...] = (cut_off.EXCUSE, padding.EXCUSE, last_bits.EXCUSE, beyond_range.EXCUSE)
