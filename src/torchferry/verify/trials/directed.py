@@ -83,7 +83,7 @@ def _nans(tries: Tries, seed: int, graph: onnx.GraphProto) -> Iterator[TrialPlan
     looked_for = any(n.op_type in ("IsNaN", "IsInf") for n in graph.node)
     names = _names(tries.bound, ("float",))
     if not meant and any(n.op_type in MAXIMA for n in graph.node):
-        yield from (TrialPlan({}, "nan", seed + n, name=f"values=nan, draw {n}") for n in range(2, 2 + MORE_NANS) if names)
+        yield from (TrialPlan({}, "nan", seed + n) for n in range(2, 2 + MORE_NANS) if names)
     for values in NANS if meant else STRANGE if looked_for else ():
         plan = TrialPlan({}, values, seed + 1)
         if tries.takes(plan, finite=False):
