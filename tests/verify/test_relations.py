@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import onnx
 import torch
 from crossing import crossed, errors, marked, stock, verdict
 from torch import nn
 
+import torchferry
 from torchferry.verify.trials.coupled import together
 
 
@@ -170,3 +172,15 @@ def test_two_calls_in_a_row_tell_a_file_that_forgets(tmp_path: Path) -> None:
     assert errors(result) == ["NUM004"]  # every first call is right
     assert {t.outcome for t in result.trials} <= {"agree", "ill-conditioned"}
     assert marked(result)
+
+
+def test_nan_goes_through_a_pool_of_maxima_and_a_file_that_loses_it_is_told_of(tmp_path: Path) -> None:
+    model, example, few = nn.MaxPool2d(2), (torch.randn(2, 3, 6, 6),), torchferry.Budget(trials=4, mutants=0)
+    told = verdict(model, example, stock(model, example, tmp_path / "m.onnx"), budget=few)
+    assert "NUM014" in {d.code for d in told.diagnoses}  # wherever the NaN stands: some places it survives
+    made = torchferry.export(model, example, tmp_path / "own.onnx", dynamic_shapes="none", budget=few)
+    assert "NUM014" in {r.code for r in made.repairs}
+    x = example[0].clone()
+    x[1, 2, 3, 4] = torch.nan
+    (got,) = torchferry.InferenceSession(made.path).run(None, made.feeds((x,)))
+    np.testing.assert_array_equal(got, model(x).numpy())

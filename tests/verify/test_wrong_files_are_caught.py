@@ -10,6 +10,8 @@ import torch
 from crossing import crossed, errors, marked, stock, verdict
 from torch import nn
 
+import torchferry
+
 
 class BranchOnLength(nn.Module):
     def forward(self, x):
@@ -233,3 +235,22 @@ def test_what_comes_in_is_not_rounded_so_that_which_side_of_a_number_it_is_on_co
     example = (torch.tensor([20.0, 41.0, 70.0]), torch.randn(3, 4))
     assert "NUM001" in errors(verdict(right, example, stock(twin, example, tmp_path / "twin.onnx")))
     assert not errors(verdict(right, example, stock(right, example, tmp_path / "right.onnx")))
+
+
+class Cell(nn.Module):
+    """A number of a table by its row and its column, counted from the end where they are negative."""
+
+    def __init__(self, flat: bool = False):
+        super().__init__()
+        self.flat, self.table = flat, nn.Parameter(torch.randn(5, 7))
+
+    def forward(self, i, j):
+        return self.table.reshape(-1)[i * 7 + j] if self.flat else self.table[i, j]
+
+
+def test_rows_and_columns_that_are_counted_from_the_end_are_tried(tmp_path: Path) -> None:
+    model, flat = Cell(), Cell(flat=True)
+    flat.load_state_dict(model.state_dict())
+    example = (torch.randint(0, 5, (4,)), torch.randint(0, 7, (4,)))
+    assert errors(verdict(model, example, stock(flat, example, tmp_path / "flat.onnx"))) == ["NUM001"]
+    assert torchferry.export(model, example, tmp_path / "m.onnx").ok

@@ -27,6 +27,8 @@ from torchferry.verify.trials.untaken_sides import reached
 from torchferry.verify.trials.walk import walked
 
 NANS = ("nan", "some-nan", "nan-row", "nan-column", "all-nan", "inf", "some-inf", "some-negative-inf")
+MAXIMA = ("MaxPool", "ReduceMax", "ReduceMin", "GlobalMaxPool")  # runtimes lose a NaN here and keep one there
+MORE_NANS = 6
 SPECIAL = (
     "some-empty", "ragged-positions", "segments", "reset-positions", "all-empty", "gapped-positions", "weights",
     "repeated-positions", "nothing-valid", "unsorted-lengths", "falling-positions", "some-zeros", "halves",
@@ -77,10 +79,15 @@ def _names(bound: Bound, roles: Sequence[str] = NUMERIC) -> list[str]:
 
 
 def _nans(tries: Tries, seed: int, graph: onnx.GraphProto) -> Iterator[TrialPlan]:
-    """Yield NaN and infinities early where the model deals with them, one of each where only the file does."""
+    """Yield NaN and infinities early where the model deals with them, one of each where only the file does.
+
+    A NaN that goes into a maximum comes at several places: a kernel that compares two numbers keeps the second of them.
+    """
     meant = any(d.kind == "nan" for d in tries.decisions.values()) or handles_nan(tries.bound.module)
     looked_for = any(n.op_type in ("IsNaN", "IsInf") for n in graph.node)
     names = _names(tries.bound, ("float",))
+    if not meant and any(n.op_type in MAXIMA for n in graph.node):
+        yield from (TrialPlan({}, "nan", seed + n) for n in range(2, 2 + MORE_NANS) if names)
     for values in NANS if meant else STRANGE if looked_for else ():
         plan = TrialPlan({}, values, seed + 1)
         if tries.takes(plan, finite=False):

@@ -58,6 +58,7 @@ PLAUSIBLE = (
     "negative-ids",
 )
 T = TypeVar("T")
+ANEW = ("random", "nan")  # kinds of which another seed makes another trial
 ALONE = ("-inf", "zeros", "negative", "constant-rows", "inf", "large", "ties", "nan")  # also for one input at a time
 
 
@@ -102,7 +103,7 @@ class _Seen:
     keys: set[tuple[tuple[tuple[str, int], ...], str, str, int]] = field(default_factory=set)
 
     def new(self, plan: TrialPlan) -> bool:
-        key = (tuple(sorted(plan.sizes.items())), plan.values, plan.only, plan.seed if plan.values == "random" else 0)
+        key = (tuple(sorted(plan.sizes.items())), plan.values, plan.only, plan.seed if plan.values in ANEW else 0)
         fresh = plan.given is not None or key not in self.keys
         self.keys.add(key)
         return fresh
