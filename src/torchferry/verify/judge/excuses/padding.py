@@ -7,7 +7,8 @@ Which positions are padded, and whether a mask is one of padding at all, is not 
 - with the mask taken away, the same garbage does change real positions: it is this mask that hides those tokens from the
   others. A mask that says which pixels are to be made up, which words occur, or which nodes are joined does no such thing;
 - those elements see what is hidden: they change with garbage at another token that the mask has been made to hide. A gap
-  that is to be filled in from what was observed, and from its own old value, does not.
+  that is to be filled in from what was observed, and from its own old value, does not. Or they hang on attention that has
+  nothing to look at, as before the first token of a text that is padded on the left.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from torchferry.records import Fault
 from torchferry.verify.arrays import Array, array, is_float
 from torchferry.verify.judge.compare import wrong as differing
 from torchferry.verify.judge.excuses.excuse import Example, Excuse, Plea, Proof
+from torchferry.verify.run.blind_attention import with_blind_rows_moved
 from torchferry.verify.run.both_sides import Call
 from torchferry.verify.trials.padding_garbage import LOUD
 
@@ -78,6 +80,7 @@ def _garbage(plea: Plea, mask: _Reading) -> list[Array] | None:
     seeing = _seeing(plea, mask, hidden)
     if not runs or any(isinstance(r, Fault) for r in runs) or seeing is None:
         return None
+    blind = _blind(plea)
     found = []
     for n, want in enumerate(plea.want):
         changed = np.zeros(want.shape, bool)
@@ -88,7 +91,7 @@ def _garbage(plea: Plea, mask: _Reading) -> list[Array] | None:
         tokens = _tokens(want, real)
         if (changed & tokens).any():  # a real position hangs on what lies there
             return None
-        changed &= seeing[n] | _empty_rows(want, real)
+        changed &= seeing[n] | blind[n] | _empty_rows(want, real)
         found.append(changed | (~tokens & np.isnan(want)) if is_float(want) else changed)
     return found
 
@@ -108,6 +111,18 @@ def _seeing(plea: Plea, mask: _Reading, hidden: frozenset[int]) -> list[Array] |
     return [
         np.any([differing(f, o[n], allowed) for o in others], axis=0) if others else np.zeros(f.shape, bool)
         for n, (f, allowed) in enumerate(zip(first, plea.bench.allowed, strict=True))
+    ]
+
+
+def _blind(plea: Plea) -> list[Array]:
+    """Return which elements of eager's outputs hang on attention that has nothing to look at."""
+    runs = with_blind_rows_moved(plea.bench.sides.bound.module, plea.args) if plea.bench.traits.attends else []
+    if not runs or any([o.shape for o in run] != [w.shape for w in plea.want] for run in runs):
+        return [np.zeros(w.shape, bool) for w in plea.want]
+    plain, *others = runs
+    return [
+        np.any([differing(one, other[n], allowed) for other in others], axis=0)
+        for n, (one, allowed) in enumerate(zip(plain, plea.bench.allowed, strict=True))
     ]
 
 
@@ -231,6 +246,31 @@ class _Attends(nn.Module):
         return out * mask[..., None] if self.blots else out
 
 
+class _Decodes(nn.Module):
+    """Attention to what came before, and a residual; or what is padded goes by as it is, or nearly."""
+
+    def __init__(self, kernel: bool = True, passed: float = 0.0) -> None:
+        super().__init__()
+        self.kernel, self.passed = kernel, passed
+        self.weight = nn.Parameter(torch.randn(8, 8, generator=torch.Generator().manual_seed(0)))
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        seen = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril() & (mask[:, None, :] == 1)
+        if self.kernel:
+            out = nn.functional.scaled_dot_product_attention((x @ self.weight)[:, None], x[:, None], x[:, None], seen[:, None])[
+                :, 0
+            ]
+        else:
+            out = (x @ self.weight @ x.transpose(1, 2) / 8**0.5).masked_fill(~seen, -3e38).softmax(-1) @ x
+        return torch.where(mask[..., None] == 1, x + out, self.passed * x) if self.passed else x + out
+
+
+def _left_padded() -> Call:
+    mask = torch.ones(2, 5, dtype=torch.int64)
+    mask[0, :2] = 0
+    return torch.randn(2, 5, 8), mask
+
+
 def _call() -> Call:
     mask = torch.ones(2, 5, dtype=torch.int64)
     mask[0, 3:] = 0
@@ -238,13 +278,15 @@ def _call() -> Call:
 
 
 def right() -> Sequence[Example]:
-    """Return rows that see nothing: the mean of all in eager, or NaN, and zeros in the file."""
-    return [Example(_Attends(nothing), _Attends(nothing, zeroes=True), _call()) for nothing in (-3e38, -torch.inf)]
+    """Return rows that see nothing: the mean of all in eager, or NaN, and zeros in the file; or the other way round."""
+    zeroed = [Example(_Attends(nothing), _Attends(nothing, zeroes=True), _call()) for nothing in (-3e38, -torch.inf)]
+    return [*zeroed, Example(_Decodes(), _Decodes(kernel=False), _left_padded())]
 
 
 def wrong() -> Sequence[Example]:
-    """Return padding that eager blots out and the file does not, pictures and gaps to be filled, tokens not hidden, NaN."""
+    """Return padding that eager blots out or passes on and the file does not, gaps to be filled, tokens not hidden, NaN."""
     return [
+        Example(_Decodes(passed=0.5), _Decodes(passed=-0.5), _left_padded()),
         Example(_Attends(keeps=0.5), _Attends(keeps=-0.5), _call()),
         Example(_Attends(blots=True), _Attends(), _call()),
         Example(_Attends(paints=True), _Attends(paints=True, nothing=-3.0), _call()),
