@@ -25,7 +25,7 @@ from torchferry.records import Fault
 from torchferry.verify.arrays import Array, array, is_float
 from torchferry.verify.judge.compare import wrong as differing
 from torchferry.verify.judge.excuses.excuse import Example, Excuse, Plea, Proof
-from torchferry.verify.run.blind_attention import with_blind_rows_moved
+from torchferry.verify.run.blind_attention import SOFTMAX, with_blind_rows_moved
 from torchferry.verify.run.both_sides import Call
 from torchferry.verify.trials.padding_garbage import LOUD
 
@@ -116,7 +116,8 @@ def _seeing(plea: Plea, mask: _Reading, hidden: frozenset[int]) -> list[Array] |
 
 def _blind(plea: Plea) -> list[Array]:
     """Return which elements of eager's outputs hang on attention that has nothing to look at."""
-    runs = with_blind_rows_moved(plea.bench.sides.bound.module, plea.args) if plea.bench.traits.attends else []
+    attends = plea.bench.traits.attends or SOFTMAX in plea.bench.traits.ops
+    runs = with_blind_rows_moved(plea.bench.sides.bound.module, plea.args) if attends else []
     if not runs or any([o.shape for o in run] != [w.shape for w in plea.want] for run in runs):
         return [np.zeros(w.shape, bool) for w in plea.want]
     plain, *others = runs
