@@ -309,6 +309,18 @@ def test_an_honest_copy_is_used() -> None:
     assert eager.fresh(model) is not model
 
 
+def test_the_copy_of_a_compiled_model_is_used_whatever_was_asked_of_either() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        model = torch.jit.script(nn.Sequential(nn.Linear(3, 3), nn.ReLU()).eval())
+    model(torch.ones(2, 3))  # now it has `forward` at hand
+    copied = eager.fresh(model)
+    assert copied is not model
+    with torch.no_grad():
+        next(copied.parameters()).add_(1)
+    assert not torch.equal(next(copied.parameters()), next(model.parameters()))
+
+
 def test_a_global_that_somebody_else_makes_meanwhile_is_theirs() -> None:
     """A notebook's next cell, run while a thread exports: a model that sets an attribute of that name has not made it."""
 

@@ -42,6 +42,8 @@ def _pairs(one: Any, other: Any) -> list[tuple[Any, Any]] | None:
             return _of_dicts(one, other)
         case list() | tuple() | deque():
             return list(zip(one, other, strict=True)) if len(one) == len(other) else None
+        case torch.jit.ScriptModule():  # torch copies what it keeps in C++; which methods it has at hand hangs on what was asked
+            return _of_dicts(one.state_dict(), other.state_dict())
         case torch.nn.Module():
             return _of_objects(one, other)
         case _ if isinstance(one, PLAIN):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from torchferry.records import FAILING, SHOWING, Fault
 from torchferry.records.findings import WeightsDiffer
+from torchferry.records.kinds_of_values import ORDINARY
 from torchferry.verify.coverage.folded_unlike import folded_unlike
 from torchferry.verify.coverage.folds import norms
 from torchferry.verify.coverage.ground import TOLD, Ground
@@ -41,7 +42,9 @@ def weigh(ground: Ground) -> Ground:
 
 def _to_blame(ground: Ground) -> Ground:
     """Return the ground with other weights as the cause of failing trials, where they are it beyond doubt."""
-    failing = [j for j in ground.judged if j.trial.outcome == "differ"][:ASKED]
+    failing = [j for j in ground.judged if j.trial.outcome == "differ"]
+    ordinary = [j for j in failing if j.trial.values in ORDINARY]  # others may be further off by rounding than a proof follows
+    failing = (ordinary or failing)[:ASKED]
     changed = [u for u in ground.beside if u.changed]
     if not failing or not ground.weights.missing:
         return ground
