@@ -184,3 +184,31 @@ def test_nan_goes_through_a_pool_of_maxima_and_a_file_that_loses_it_is_told_of(t
     x[1, 2, 3, 4] = torch.nan
     (got,) = torchferry.InferenceSession(made.path).run(None, made.feeds((x,)))
     np.testing.assert_array_equal(got, model(x).numpy())
+
+
+class Kept(nn.Module):
+    """Numbers that are not negative: as many as there are."""
+
+    def forward(self, x):
+        return x[x >= 0]
+
+
+class KeptIfAny(nn.Module):
+    def forward(self, x):
+        return x[(x >= 0) & ~x.isnan()]
+
+
+class KeptUnlessNegative(nn.Module):
+    """Which NaN is not."""
+
+    def forward(self, x):
+        return x[~(x < 0)]
+
+
+def test_sizes_that_hang_on_nan_are_the_files_business_only_if_the_model_asks_for_nan(tmp_path: Path) -> None:
+    example = (torch.randn(3, 4),)
+    path = stock(KeptUnlessNegative(), example, tmp_path / "twin.onnx")
+    told = verdict(Kept(), example, path)
+    assert not errors(told)
+    assert "beyond-range" in {t.outcome for t in told.trials}
+    assert errors(verdict(KeptIfAny(), example, path))

@@ -17,6 +17,7 @@ from torchferry.records.kinds_of_values import COUNTING
 from torchferry.verify.arrays import Array, is_float, wide
 from torchferry.verify.judge.compare import compare, wrong
 from torchferry.verify.judge.excuses import CHEAP, EXCUSES
+from torchferry.verify.judge.excuses.beyond_range import NOT_ASKED_FOR, agrees_without_strange
 from torchferry.verify.judge.excuses.excuse import Excuse, Plea, Proof
 from torchferry.verify.judge.excuses.rounding_noise import nudged
 from torchferry.verify.judge.model_traits import Traits
@@ -102,10 +103,12 @@ def _judged(bench: Bench, plan: TrialPlan, args: Call, proven: float) -> Judged:
     if not found:
         return replace(judged, trial=replace(trial, outcome="random")) if any(bench.traits.random) else judged
     if any(d.what in ("count", "shape", "dtype") for d in found):
-        rounded = not any(d.what in ("count", "dtype") for d in found)  # neither hangs on a last bit, as a shape may
-        why = _of_a_size_that_hangs_on_a_last_bit(bench, args, got) if worst <= proven and rounded else None
+        sizes_alone = not any(d.what in ("count", "dtype") for d in found)  # neither hangs on a last bit, as a shape may
+        why = _of_a_size_that_hangs_on_a_last_bit(bench, args, got) if worst <= proven and sizes_alone else None
         if why is not None:
             return replace(judged, trial=replace(trial, outcome="ill-conditioned", note=why))
+        if sizes_alone and agrees_without_strange(bench, plan, args):
+            return replace(judged, trial=replace(trial, outcome="beyond-range", note=NOT_ASKED_FOR))
         return replace(judged, trial=replace(trial, outcome="differ"))
     return _excused(bench, judged, EXCUSES if worst <= proven else CHEAP)
 

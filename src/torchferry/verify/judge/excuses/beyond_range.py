@@ -29,9 +29,11 @@ from torchferry.verify.trials.plans import added_masks
 
 if TYPE_CHECKING:
     from torchferry.verify.judge.trial import Bench
+    from torchferry.verify.trials.plans import TrialPlan
 
 INSIDE = (1e-9, 1e9)
 LARGE = 1e4  # instead of infinity
+NOT_ASKED_FOR = "the same call agrees without NaN and infinity, which the model does not ask for"
 
 
 def prove(plea: Plea) -> Proof | None:
@@ -40,16 +42,19 @@ def prove(plea: Plea) -> Proof | None:
         return None
     if plea.plan.values in STRANGE and _not_this_models_business(plea):
         return Proof(list(plea.open), "an order, or attention, among numbers that are not finite", "beyond-range")
-    if plea.plan.values in STRANGE and not plea.bench.traits.looks_for_nan and _agrees(plea, _without_strange(plea.args)):
-        return Proof(
-            list(plea.open), "the same call agrees without NaN and infinity, which the model does not ask for", "beyond-range"
-        )
+    if agrees_without_strange(plea.bench, plea.plan, plea.args):
+        return Proof(list(plea.open), NOT_ASKED_FOR, "beyond-range")
     nowhere = [o & _no_number(w, plea.plan.values) for o, w in zip(plea.open, plea.want, strict=True)]
     if any(n.any() for n in nowhere):
         return Proof(nowhere, "eager itself has no number there", "beyond-range")
-    if plea.plan.values in ABSURD and _agrees(plea, _within_range(plea.args), "times 1e+09"):
+    if plea.plan.values in ABSURD and _agrees(plea.bench, plea.plan, _within_range(plea.args), "times 1e+09"):
         return Proof(list(plea.open), "the same call agrees once it is brought within 1e-9 to 1e9", "beyond-range")
     return None
+
+
+def agrees_without_strange(bench: Bench, plan: TrialPlan, args: Call) -> bool:
+    """Return whether NaN or infinity is fed, which the model does not look for, and the same call agrees without."""
+    return plan.values in STRANGE and not bench.traits.looks_for_nan and _agrees(bench, plan, _without_strange(args))
 
 
 def _no_number(want: Array, values: str) -> Array:
@@ -75,12 +80,11 @@ def _without_strange(args: Call) -> Call:
     return tuple(a.nan_to_num(1.0, LARGE, -LARGE) if a.is_floating_point() else a for a in args)
 
 
-def _agrees(plea: Plea, args: Call, values: str = "example") -> bool:
+def _agrees(bench: Bench, plan: TrialPlan, args: Call, values: str = "example") -> bool:
     """Return whether both sides agree on another call."""
     from torchferry.verify.judge.trial import judge  # which asks this excuse in turn, and not for such values
 
-    plan = replace(plea.plan, values=values, given=args)
-    outcome = judge(plea.bench, plan, args).trial.outcome
+    outcome = judge(bench, replace(plan, values=values, given=args), args).trial.outcome
     return outcome in SHOWING or (values in FAR and outcome == "beyond-range")  # by last bits: see last_bits.py
 
 
