@@ -120,6 +120,7 @@ def calls(example: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     texts = ("input_ids", "attention_mask")
     yield {k: torch.cat([v, v], 1) if k in texts else v for k, v in example.items()}
     yield {k: v[:, :3] if k in texts else v for k, v in example.items()}
+    yield {k: torch.cat([v] * 8, 1) if k in texts else v for k, v in example.items()}
     yield {k: v.flip(1) if k == "attention_mask" else v for k, v in example.items()}
 
 
